@@ -1,0 +1,181 @@
+"""The scheduler's values: frozen, without behaviour, columns instead of objects.
+
+Axis letters: H hosts, P offers, L topology levels, F flavors, Q quota nodes, W workloads.
+Units: GPUs are whole devices (or whole MIG slices) of one flavor, CPU is in milli, memory in MiB.
+Every `int` that points somewhere is an index into the tuple or axis named beside it. Rows may come in any
+order: `decide` sorts by identifier, so identifiers must be unique (host ids within their cluster).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobs.scheduler.reasons import Reason
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+UNLIMITED = -1  # nominal of a cohort that sets no cap of its own
+NO_DOMAIN = -1  # the host lacks the label of this level
+NO_FLAVOR = -1  # flavor of a placement without GPUs
+NODE = "node"  # name of the narrowest level: one host
+CLUSTER = "cluster"  # name of the widest place, above all levels
+
+
+class Hold(IntEnum):
+    """Why a host takes nothing now."""
+
+    NONE = 0
+    CORDONED = 1
+    STALE = 2
+    NOT_READY = 3
+
+
+class TopologyMode(StrEnum):
+    """How a gang's place depends on topology."""
+
+    NONE = "none"  # best fit over hosts, levels ignored
+    PREFER = "prefer"  # the lowest level that holds the gang, wider accepted
+    REQUIRE = "require"  # never wider than the named level
+
+
+class SpreadPolicy(StrEnum):
+    """Whether workers huddle or keep apart."""
+
+    AUTO = "auto"  # services spread, training packs
+    PACK = "pack"
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hosts:
+    """One row per host.
+
+    ids: (H,) unique within a cluster; ties end here. cluster: (H,) index into Snapshot.clusters. hold: (H,) a
+    `Hold`. taints: (H,) index of the host's set of NoSchedule taints, 0 = none. cpu_milli, memory_mib, pods:
+    (H,) free now (may be negative when others over-commit); *_total: (H,) allocatable. domains: (H, L) index of
+    the host's domain at each level of Snapshot.levels, unique over clusters and levels, NO_DOMAIN = no label;
+    the last column (node) only has to differ between hosts.
+    """
+
+    ids: tuple[str, ...]
+    cluster: IntArray
+    hold: IntArray
+    taints: IntArray
+    cpu_milli: IntArray
+    memory_mib: IntArray
+    pods: IntArray
+    cpu_milli_total: IntArray
+    memory_mib_total: IntArray
+    pods_total: IntArray
+    domains: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offers:
+    """One row per (host, flavor): (P,) each. A host with several MIG profiles has several rows."""
+
+    host: IntArray
+    flavor: IntArray
+    free: IntArray
+    total: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuotaTree:
+    """Cohorts and, as leaves, queues.
+
+    ids: (Q,) unique names, shown to people. parent: (Q,) index, -1 = root. nominal: (Q, F) whole GPUs, 0 = none,
+    UNLIMITED only on cohorts. used: (Q, F) whole GPUs held by the jobs of this very node; `decide` adds them up
+    the tree, so a cohort's own row is 0.
+    """
+
+    ids: tuple[str, ...]
+    parent: IntArray
+    nominal: IntArray
+    used: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A waiting job: `workers` equal pods that start together (at least `min_workers` of them).
+
+    cpu_milli, memory_mib: per worker. flavors: indices in order of preference; may be empty only without GPUs.
+    clusters: allowed ones, empty = any. tolerated: indices of taint sets. level: of Snapshot.levels, or CLUSTER.
+    submitted_at: seconds since the epoch. blocked: the caller's reason why it must not start now.
+    """
+
+    id: str
+    queue: int
+    priority: int
+    submitted_at: float
+    workers: int
+    min_workers: int
+    gpus_per_worker: int
+    flavors: tuple[int, ...]
+    cpu_milli: int
+    memory_mib: int
+    topology: TopologyMode
+    level: str
+    spread: SpreadPolicy
+    is_service: bool = False
+    clusters: tuple[int, ...] = ()
+    excluded_hosts: tuple[int, ...] = ()
+    tolerated: frozenset[int] = frozenset()
+    blocked: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """Everything a decision depends on. levels: widest first, the last is NODE."""
+
+    clusters: tuple[str, ...]
+    levels: tuple[str, ...]
+    flavors: tuple[str, ...]
+    hosts: Hosts
+    offers: Offers
+    quota: QuotaTree
+    workloads: tuple[Workload, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a gang goes.
+
+    flavor: index (NO_FLAVOR without GPUs). level: the lowest level whose one domain holds all ranks, CLUSTER if
+    none does. hosts: one index per rank; neighbouring ranks are on neighbouring hosts.
+    """
+
+    flavor: int
+    cluster: int
+    level: str
+    hosts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A workload that starts now, with `workers` pods."""
+
+    workload: str
+    workers: int
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A workload that waits. position: 1 = first of those that wait in its queue; gpus_ahead: asked by them."""
+
+    workload: str
+    reason: Reason
+    position: int
+    gpus_ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One entry per workload of the snapshot, in the order in which they were decided."""
+
+    admissions: tuple[Admission, ...]
+    waits: tuple[Wait, ...]
