@@ -6,13 +6,12 @@ Every `int` that points somewhere is an index into the tuple or axis named besid
 order: `decide` sorts by identifier, so identifiers must be unique (host ids within their cluster).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-
-from jobs.scheduler.reasons import Reason
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -49,15 +48,56 @@ class SpreadPolicy(StrEnum):
     SPREAD = "spread"
 
 
+class ReasonCode(StrEnum):
+    """One code per kind of obstacle; the keys of `Reason.numbers` are listed per code.
+
+    All GPU numbers are whole GPUs of the named flavor, memory is in MiB, CPU in milli.
+    """
+
+    BLOCKED = "blocked"  # cause, and whatever its giver adds; decide adds position, gpus_ahead
+    ACCELERATOR = "accelerator"  # flavor, nodes (hosts looked at), asked
+    NEVER_FITS = "never_fits"  # limit (see NeverLimit), most, asked, flavor, where
+    TURN = "turn"  # position, gpus_ahead, started_ahead, gpus_started, asked, flavor
+    QUOTA = "quota"  # queue (the queue or cohort that binds), used, nominal, asked, flavor
+    CPU = "cpu"  # nodes, needed, best_free, flavor
+    MEMORY = "memory"  # nodes, needed, best_free, flavor
+    PODS = "pods"  # nodes, needed, best_free, flavor
+    CORDONED = "cordoned"  # usable, total, asked, flavor
+    NOT_READY = "not_ready"  # nodes, usable, total, asked, flavor
+    CLUSTER_STALE = "cluster_stale"  # cluster, free, asked, flavor
+    CAPACITY = "capacity"  # free, asked, flavor
+    FRAGMENTATION = "fragmentation"  # level, fits, needed, free_nodes, free, asked, flavor, fit_<level>...
+
+
+class NeverLimit(StrEnum):
+    """Which limit an impossible request breaks: the value of `limit` in a NEVER_FITS reason."""
+
+    LEVEL = "level"  # no cluster knows the required topology level
+    QUOTA = "quota"  # least GPUs to start > nominal of the queue or cohort `where`
+    GPUS_PER_NODE = "gpus_per_node"  # GPUs per worker > most on any node
+    CPU = "cpu"  # milli CPU per worker > most on any node with the GPUs
+    MEMORY = "memory"  # MiB per worker > most on any node with the GPUs
+    PODS = "pods"  # no node with the GPUs takes a pod
+    WORKERS = "workers"  # least workers to start > what the best empty domain of level `where` holds
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code and its evidence. Strings in `numbers` are names of rows (flavor, queue, cluster, level)."""
+
+    code: ReasonCode
+    numbers: Mapping[str, int | str]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Hosts:
     """One row per host.
 
-    ids: (H,) unique within a cluster; ties end here. cluster: (H,) index into Snapshot.clusters. hold: (H,) a
-    `Hold`. taints: (H,) index of the host's set of NoSchedule taints, 0 = none. cpu_milli, memory_mib, pods:
-    (H,) free now (may be negative when others over-commit); *_total: (H,) allocatable. domains: (H, L) index of
-    the host's domain at each level of Snapshot.levels, unique over clusters and levels, NO_DOMAIN = no label;
-    the last column (node) only has to differ between hosts.
+    ids: (H,) unique within a cluster; ties end here. cluster: (H,) index into Snapshot.clusters.
+    hold: (H,) a `Hold`. taints: (H,) index of the host's set of NoSchedule taints, 0 = none.
+    cpu_milli, memory_mib, pods: (H,) free now (negative when others over-commit); *_total: (H,) allocatable.
+    domains: (H, L) index of the host's domain at each level of Snapshot.levels, unique over clusters and
+    levels, NO_DOMAIN = no label. The last column (node) is not read: every host is its own.
     """
 
     ids: tuple[str, ...]
@@ -87,9 +127,10 @@ class Offers:
 class QuotaTree:
     """Cohorts and, as leaves, queues.
 
-    ids: (Q,) unique names, shown to people. parent: (Q,) index, -1 = root. nominal: (Q, F) whole GPUs, 0 = none,
-    UNLIMITED only on cohorts. used: (Q, F) whole GPUs held by the jobs of this very node; `decide` adds them up
-    the tree, so a cohort's own row is 0.
+    ids: (Q,) unique names, shown to people. parent: (Q,) index, -1 = root.
+    nominal: (Q, F) whole GPUs, 0 = none, UNLIMITED only on cohorts. A parent's cap binds its whole subtree.
+    used: (Q, F) whole GPUs held by the jobs of this very node; `decide` adds them up the tree, so a cohort's
+    own row is 0.
     """
 
     ids: tuple[str, ...]
@@ -102,9 +143,10 @@ class QuotaTree:
 class Workload:
     """A waiting job: `workers` equal pods that start together (at least `min_workers` of them).
 
-    cpu_milli, memory_mib: per worker. flavors: indices in order of preference; may be empty only without GPUs.
-    clusters: allowed ones, empty = any. tolerated: indices of taint sets. level: of Snapshot.levels, or CLUSTER.
-    submitted_at: seconds since the epoch. blocked: the caller's reason why it must not start now.
+    flavors: indices in order of preference; may be empty only without GPUs. cpu_milli, memory_mib: per worker.
+    level: one of Snapshot.levels, or CLUSTER. clusters: allowed ones, empty = any.
+    tolerated: indices of taint sets. submitted_at: seconds since the epoch.
+    blocked: the caller's reason why it must not start now.
     """
 
     id: str
@@ -144,8 +186,8 @@ class Snapshot:
 class Placement:
     """Where a gang goes.
 
-    flavor: index (NO_FLAVOR without GPUs). level: the lowest level whose one domain holds all ranks, CLUSTER if
-    none does. hosts: one index per rank; neighbouring ranks are on neighbouring hosts.
+    flavor: index, NO_FLAVOR without flavors. level: the lowest level whose one domain holds all ranks, CLUSTER
+    if none does. hosts: one index per rank; neighbouring ranks are on neighbouring hosts.
     """
 
     flavor: int
@@ -165,7 +207,10 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A workload that waits. position: 1 = first of those that wait in its queue; gpus_ahead: asked by them."""
+    """A workload that waits.
+
+    position: 1 = the first of those that still wait in its queue. gpus_ahead: GPUs asked by those before it.
+    """
 
     workload: str
     reason: Reason
