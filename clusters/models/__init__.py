@@ -1,0 +1,22 @@
+"""Rows of the supply: clusters, nodes, what runs on them, what they measure."""
+
+from clusters.models.cluster import Cluster, TopologyLevel
+from clusters.models.flavor import ResourceFlavor
+from clusters.models.node import Node, NodeAccelerator, NodeEvent
+from clusters.models.observed import ObservedObject, ObservedPod, PersistentClaim
+from clusters.models.telemetry import GpuSample, JobMinute, NodeMinute
+
+__all__ = [
+    "Cluster",
+    "GpuSample",
+    "JobMinute",
+    "Node",
+    "NodeAccelerator",
+    "NodeEvent",
+    "NodeMinute",
+    "ObservedObject",
+    "ObservedPod",
+    "PersistentClaim",
+    "ResourceFlavor",
+    "TopologyLevel",
+]

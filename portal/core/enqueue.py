@@ -1,0 +1,76 @@
+"""The way up to the workers: a task by its name, after commit.
+
+Truth is in Postgres, so a message is only a hint, and one hint is enough: of a looping task at most one
+message waits in the broker, whoever asks (a service, the watcher, beat) and even while no worker runs.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import structlog
+from amqp.exceptions import ChannelError
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from portal.core import clock
+from portal.core.models import OutstandingTask
+
+log = structlog.get_logger(__name__)
+
+# Each looping task has a queue of its own, so that the depth of the queue tells whether its message still waits.
+LOOPS: Mapping[str, str] = {
+    "jobs.tasks.run_cycle": "cycle",
+    "jobs.tasks.reconcile": "reconcile",
+    "clusters.tasks.housekeeping": "housekeeping",
+}
+# After this long without being picked up a message may be lost: look into the queue before sending another.
+DOUBT_AFTER = timedelta(seconds=20)
+
+
+def enqueue(task: str) -> None:
+    """Ask for a run of a looping task once the current transaction commits."""
+    transaction.on_commit(lambda: send_once(task))
+
+
+def send_once(task: str) -> bool:
+    """Send a message unless one waits already. Return whether one was sent; a broker that is down is not an error."""
+    if not _claim(task):
+        return False
+    try:
+        current_app.send_task(task, queue=LOOPS[task], expires=60)
+    except OperationalError as error:
+        # The next beat tries again: nothing is lost, since the rows hold what is wanted.
+        log.warning("broker_unreachable", task=task, error=str(error))
+        picked_up(task)
+        return False
+    return True
+
+
+def picked_up(task: str) -> None:
+    """Say that the waiting message was taken; what happens from now on needs a new one."""
+    OutstandingTask.objects.filter(name=task).update(sent_at=None)
+
+
+def _claim(task: str) -> bool:
+    now = clock.now()
+    rows = OutstandingTask.objects.filter(name=task)
+    if rows.filter(sent_at__isnull=True).update(sent_at=now):
+        return True
+    if not rows.exists():
+        return OutstandingTask.objects.get_or_create(name=task, defaults={"sent_at": now})[1]
+    doubtful = rows.filter(sent_at__lte=now - DOUBT_AFTER)
+    if not doubtful.exists() or _waiting_in_broker(LOOPS[task]):
+        return False
+    return bool(doubtful.update(sent_at=now))
+
+
+def _waiting_in_broker(queue: str) -> int:
+    """Return how many messages wait in the queue; a broker that does not answer counts as one."""
+    try:
+        with current_app.connection_for_write() as connection, connection.channel() as channel:
+            return int(channel.queue_declare(queue=queue, passive=True).message_count)
+    except (OperationalError, OSError):
+        return 1
+    except ChannelError:  # the queue was never made: nothing waits in it
+        return 0

@@ -1,0 +1,9 @@
+"""WHO: people, teams, tokens."""
+
+from django.apps import AppConfig
+
+
+class IdentityConfig(AppConfig):
+    """People, teams, tokens."""
+
+    name = "portal.identity"

@@ -1,0 +1,23 @@
+"""People."""
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class User(AbstractUser):
+    """A person who signs in. `is_superuser` makes a platform administrator; `is_staff` is not used."""
+
+    class Theme(models.TextChoices):
+        AUTO = "auto", _("Follow the system")
+        LIGHT = "light", _("Light")
+        DARK = "dark", _("Dark")
+
+    email = models.EmailField(_("email address"), unique=True)
+    theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+    time_zone = models.CharField(max_length=64, default="UTC")
+
+    @property
+    def is_platform_admin(self) -> bool:
+        """Whether this person administers the whole platform."""
+        return self.is_active and self.is_superuser

@@ -1,0 +1,8 @@
+"""Rows of the entitlement: queues, quotas, priority."""
+
+from quotas.models.priority import PriorityClass, PriorityGrant
+from quotas.models.queue import Cohort, Queue
+from quotas.models.quota import Quota
+from quotas.models.usage import QuotaUsage
+
+__all__ = ["Cohort", "PriorityClass", "PriorityGrant", "Queue", "Quota", "QuotaUsage"]
