@@ -47,5 +47,11 @@ def logging_config(*, json: bool, level: str) -> dict[str, object]:
         "formatters": {"line": formatter},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "loggers": {"httpx": quiet, "urllib3": quiet, "celery.beat": quiet, "celery.worker.strategy": quiet, "celery.app.trace": quiet},
+        "loggers": {
+            "httpx": quiet,
+            "urllib3": quiet,
+            "celery.beat": quiet,
+            "celery.worker.strategy": quiet,
+            "celery.app.trace": quiet,
+        },
     }

@@ -33,7 +33,9 @@ SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("MUSTER_BEHIND_PROXY", default=False) else None
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("MUSTER_BEHIND_PROXY", default=False) else None
+)
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -152,7 +154,11 @@ DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
 # The web process asks for a pool; loops and workers keep one connection each and check it before use.
 DATABASE_POOL_SIZE = env.int("MUSTER_DATABASE_POOL_SIZE", default=0)
 if DATABASE_POOL_SIZE:
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 1,
+        "max_size": DATABASE_POOL_SIZE,
+        "timeout": 10,
+    }
 else:
     DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
 DATABASE_DSN = libpq_dsn(DATABASES["default"])
@@ -223,4 +229,6 @@ MUSTER_BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
 MUSTER_SCRAPE_S = env.float("MUSTER_SCRAPE_S", default=2.0 if DEMO else 15.0)
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)
 
-LOGGING = logging_config(json=env.bool("MUSTER_LOG_JSON", default=not DEMO), level=env.str("MUSTER_LOG_LEVEL", default="INFO"))
+LOGGING = logging_config(
+    json=env.bool("MUSTER_LOG_JSON", default=not DEMO), level=env.str("MUSTER_LOG_LEVEL", default="INFO")
+)

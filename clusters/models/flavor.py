@@ -24,9 +24,7 @@ class ResourceFlavor(TimestampedModel):
     class Meta:
         ordering = ["rank", "name"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["resource_name", "label_key", "label_value"], name="flavor_selector_once"
-            )
+            models.UniqueConstraint(fields=["resource_name", "label_key", "label_value"], name="flavor_selector_once")
         ]
 
     def __str__(self) -> str:

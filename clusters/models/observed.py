@@ -47,6 +47,7 @@ class ObservedPod(models.Model):
         indexes = [
             models.Index(fields=["run", "attempt"], name="observed_pod_run"),
             models.Index(fields=["cluster", "gone_at"], name="observed_pod_present"),
+            models.Index(fields=["seen_at"], name="observed_pod_seen"),
         ]
 
     def __str__(self) -> str:
@@ -74,7 +75,10 @@ class ObservedObject(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["cluster", "uid"], name="observed_object_once")]
-        indexes = [models.Index(fields=["run", "attempt"], name="observed_object_run")]
+        indexes = [
+            models.Index(fields=["run", "attempt"], name="observed_object_run"),
+            models.Index(fields=["seen_at"], name="observed_object_seen"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"

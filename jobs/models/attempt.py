@@ -45,6 +45,8 @@ class Attempt(TimestampedModel):
     stop_message = models.CharField(max_length=500, blank=True)
     stop_rank = models.IntegerField(null=True)
     stop_exit_code = models.IntegerField(null=True)
+    # The node at fault, which the run avoids from then on.
+    stop_node_id = models.BigIntegerField(null=True)
     # Whether the job queues again after the proof.
     stop_requeues = models.BooleanField(default=False)
     deleted_at = models.DateTimeField(null=True)

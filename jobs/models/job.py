@@ -69,7 +69,8 @@ class Job(TimestampedModel):
     labels = models.JSONField(default=dict)
     parent = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="children")
 
-    # What the scheduler asks for. Workers of a service are its replicas. CPU in thousandths of a core, memory in MiB, a worker.
+    # What the scheduler reads. Workers of a service are its replicas; CPU (thousandths of a core) and memory (MiB)
+    # are for one worker.
     priority_class = models.ForeignKey(PriorityClass, on_delete=models.PROTECT, related_name="+")
     priority = models.IntegerField()
     workers = models.PositiveIntegerField()
@@ -78,6 +79,13 @@ class Job(TimestampedModel):
     gpus = models.PositiveIntegerField()
     cpu_milli = models.BigIntegerField()
     memory_mib = models.BigIntegerField()
+    # Flavors in order of preference (empty: any with quota) and the clusters that qualify (empty: any), by id.
+    flavor_ids = models.JSONField(default=list)
+    cluster_ids = models.JSONField(default=list)
+    topology_mode = models.CharField(max_length=7, default="none")
+    topology_level = models.CharField(max_length=20, blank=True)
+    spread_policy = models.CharField(max_length=6, default="auto")
+    tolerations = models.JSONField(default=list)
 
     # How it stands. Only jobs.transitions writes state.
     state = models.CharField(max_length=9, choices=State, default=State.QUEUED)
@@ -87,8 +95,8 @@ class Job(TimestampedModel):
     position = models.PositiveIntegerField(null=True)
     gpus_ahead = models.PositiveIntegerField(null=True)
     attempts_made = models.PositiveIntegerField(default=0)
-    # Names of nodes, by cluster id, that this run must not use again.
-    excluded_nodes = models.JSONField(default=list)
+    # Ids of nodes that this run must not use again.
+    excluded_node_ids = models.JSONField(default=list)
     outcome_code = models.CharField(max_length=20, choices=Outcome, blank=True)
     outcome_rank = models.IntegerField(null=True)
     outcome_message = models.CharField(max_length=500, blank=True)
@@ -107,7 +115,8 @@ class Job(TimestampedModel):
         constraints = [
             models.UniqueConstraint(fields=["team", "name", "number"], name="job_number_once_per_name"),
             models.CheckConstraint(
-                condition=models.Q(min_workers__lte=models.F("workers")), name="job_min_workers_within_workers"
+                condition=models.Q(min_workers__lte=models.F("workers")),
+                name="job_min_workers_within_workers",
             ),
         ]
         indexes = [

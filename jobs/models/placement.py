@@ -7,7 +7,7 @@ from jobs.models.attempt import Attempt
 
 
 class Allocation(models.Model):
-    """One rank's share of one node. `released_at` is set once, after proof; the counters fall in the same transaction."""
+    """One rank's share of one node. `released_at` is set once, after proof, in one transaction with the counters."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="allocations")
     rank = models.PositiveIntegerField()
@@ -27,7 +27,9 @@ class Allocation(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["attempt", "rank"], condition=models.Q(released_at=None), name="allocation_rank_held_once"
+                fields=["attempt", "rank"],
+                condition=models.Q(released_at=None),
+                name="allocation_rank_held_once",
             ),
             models.UniqueConstraint(
                 fields=["attempt", "pod_uid"],

@@ -16,7 +16,7 @@ class OnceScheduler(Scheduler):  # type: ignore[misc] -- Celery ships no types
     With the database away a tick is skipped; the next one heals it.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- Celery's own signature
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._due: dict[str, float] = {}
         super().__init__(*args, **kwargs)
 

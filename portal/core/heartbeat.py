@@ -13,9 +13,7 @@ EXPECTED = ("worker", "beat", "watch")
 
 def beat(process: str, detail: Mapping[str, object] | None = None) -> None:
     """Say that the process lives."""
-    Heartbeat.objects.update_or_create(
-        process=process, defaults={"seen_at": clock.now(), "detail": dict(detail or {})}
-    )
+    Heartbeat.objects.update_or_create(process=process, defaults={"seen_at": clock.now(), "detail": dict(detail or {})})
 
 
 def stale_processes() -> tuple[str, ...]:

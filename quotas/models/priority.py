@@ -36,7 +36,8 @@ class PriorityClass(TimestampedModel):
         ordering = ["-value"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(value__gte=-MAX_VALUE, value__lte=MAX_VALUE), name="priority_value_in_range"
+                condition=models.Q(value__gte=-MAX_VALUE, value__lte=MAX_VALUE),
+                name="priority_value_in_range",
             ),
             models.CheckConstraint(
                 condition=~models.Q(name__startswith=RESERVED_PREFIX), name="priority_name_not_reserved"

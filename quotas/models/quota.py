@@ -11,7 +11,7 @@ MAX_GPUS = 1_000_000
 
 
 class Quota(TimestampedModel):
-    """Whole GPUs of one flavor for one cohort or one queue. A queue without a row has none; a cohort without has no cap."""
+    """Whole GPUs of one flavor for one cohort or queue. A queue without a row has none, a cohort without has no cap."""
 
     cohort = models.ForeignKey(Cohort, on_delete=models.CASCADE, null=True, related_name="quotas")
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, null=True, related_name="quotas")
@@ -27,10 +27,14 @@ class Quota(TimestampedModel):
                 name="quota_of_one_owner",
             ),
             models.UniqueConstraint(
-                fields=["cohort", "flavor"], condition=models.Q(cohort__isnull=False), name="quota_once_per_cohort"
+                fields=["cohort", "flavor"],
+                condition=models.Q(cohort__isnull=False),
+                name="quota_once_per_cohort",
             ),
             models.UniqueConstraint(
-                fields=["queue", "flavor"], condition=models.Q(queue__isnull=False), name="quota_once_per_queue"
+                fields=["queue", "flavor"],
+                condition=models.Q(queue__isnull=False),
+                name="quota_once_per_queue",
             ),
             models.CheckConstraint(
                 condition=models.Q(nominal__gte=0, nominal__lte=MAX_GPUS), name="quota_nominal_in_range"

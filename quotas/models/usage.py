@@ -22,10 +22,14 @@ class QuotaUsage(models.Model):
                 name="usage_of_one_owner",
             ),
             models.UniqueConstraint(
-                fields=["cohort", "flavor"], condition=models.Q(cohort__isnull=False), name="usage_once_per_cohort"
+                fields=["cohort", "flavor"],
+                condition=models.Q(cohort__isnull=False),
+                name="usage_once_per_cohort",
             ),
             models.UniqueConstraint(
-                fields=["queue", "flavor"], condition=models.Q(queue__isnull=False), name="usage_once_per_queue"
+                fields=["queue", "flavor"],
+                condition=models.Q(queue__isnull=False),
+                name="usage_once_per_queue",
             ),
             models.CheckConstraint(condition=models.Q(used__gte=0), name="usage_not_negative"),
         ]

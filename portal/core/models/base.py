@@ -4,7 +4,7 @@ import secrets
 
 from django.db import models
 
-# Lower-case letters and digits without those that are read wrongly (0 o, 1 l i): fit for DNS names and for reading aloud.
+# Lower-case letters and digits without those that are read wrongly (0 o, 1 l i): fit for DNS names and reading aloud.
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 UID_LENGTH = 12
 

@@ -75,7 +75,10 @@ class Invitation(TimestampedModel):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                "team", Lower("email"), condition=models.Q(accepted_at=None, revoked_at=None), name="invitation_once_open"
+                "team",
+                Lower("email"),
+                condition=models.Q(accepted_at=None, revoked_at=None),
+                name="invitation_once_open",
             )
         ]
 
