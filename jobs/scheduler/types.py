@@ -55,18 +55,18 @@ class ReasonCode(StrEnum):
     """
 
     BLOCKED = "blocked"  # cause, and whatever its giver adds; decide adds position, gpus_ahead
-    ACCELERATOR = "accelerator"  # flavor, nodes (hosts looked at), asked
-    NEVER_FITS = "never_fits"  # limit (see NeverLimit), most, asked, flavor, where
+    ACCELERATOR = "accelerator"  # flavor, nodes (in the allowed clusters), asked
+    NEVER_FITS = "never_fits"  # limit (a NeverLimit), most, asked, flavor, where
     TURN = "turn"  # position, gpus_ahead, started_ahead, gpus_started, asked, flavor
     QUOTA = "quota"  # queue (the queue or cohort that binds), used, nominal, asked, flavor
-    CPU = "cpu"  # nodes, needed, best_free, flavor
-    MEMORY = "memory"  # nodes, needed, best_free, flavor
-    PODS = "pods"  # nodes, needed, best_free, flavor
-    CORDONED = "cordoned"  # usable, total, asked, flavor
+    CPU = "cpu"  # nodes (short of it), needed, best_free, fits, workers, flavor
+    MEMORY = "memory"  # as CPU
+    PODS = "pods"  # as CPU
+    CORDONED = "cordoned"  # nodes (cordoned or tainted), usable, total, asked, flavor
     NOT_READY = "not_ready"  # nodes, usable, total, asked, flavor
-    CLUSTER_STALE = "cluster_stale"  # cluster, free, asked, flavor
+    CLUSTER_STALE = "cluster_stale"  # cluster, free (when last heard of), asked, flavor
     CAPACITY = "capacity"  # free, asked, flavor
-    FRAGMENTATION = "fragmentation"  # level, fits, needed, free_nodes, free, asked, flavor, fit_<level>...
+    FRAGMENTATION = "fragmentation"  # level, fits, workers, free_nodes, free, asked, flavor, fit_<level>...
 
 
 class NeverLimit(StrEnum):
@@ -143,10 +143,11 @@ class QuotaTree:
 class Workload:
     """A waiting job: `workers` equal pods that start together (at least `min_workers` of them).
 
-    flavors: indices in order of preference; may be empty only without GPUs. cpu_milli, memory_mib: per worker.
-    level: one of Snapshot.levels, or CLUSTER. clusters: allowed ones, empty = any.
-    tolerated: indices of taint sets. submitted_at: seconds since the epoch.
-    blocked: the caller's reason why it must not start now.
+    flavors: indices in order of preference; may be empty only without GPUs.
+    cpu_milli, memory_mib: per worker. level: one of Snapshot.levels, or CLUSTER.
+    clusters: allowed ones, empty = any. tolerated: indices of taint sets.
+    submitted_at: seconds since the epoch. blocked: the caller's reason why it must not start now.
+    Invariant, kept by the caller: 1 <= min_workers <= workers; amounts >= 0.
     """
 
     id: str
@@ -186,8 +187,8 @@ class Snapshot:
 class Placement:
     """Where a gang goes.
 
-    flavor: index, NO_FLAVOR without flavors. level: the lowest level whose one domain holds all ranks, CLUSTER
-    if none does. hosts: one index per rank; neighbouring ranks are on neighbouring hosts.
+    flavor: index, NO_FLAVOR without flavors. level: the lowest level whose one domain holds all ranks,
+    CLUSTER if none does. hosts: one index per rank; neighbouring ranks are on neighbouring hosts.
     """
 
     flavor: int

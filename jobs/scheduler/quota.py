@@ -1,0 +1,73 @@
+"""Hierarchical quota without borrowing: a workload charges its queue and every cohort above it.
+
+Source of the shape: hierarchical resource quota as in Kueue, nominal amounts only. Whole GPUs, exact.
+"""
+
+from jobs.scheduler.types import UNLIMITED, QuotaTree
+
+Usage = list[list[int]]
+
+
+class QuotaBook:
+    """The tree's nominal amounts, and its usage at the start of the cycle and now: [node][flavor]."""
+
+    def __init__(self, tree: QuotaTree) -> None:
+        """Add each node's own usage up the tree. Raise ValueError if the parents form a circle."""
+        self.ids = tree.ids
+        self.nominal: Usage = tree.nominal.tolist()
+        self.chains = _chains(tree.parent.tolist())
+        self.now: Usage = [[0] * len(row) for row in self.nominal]
+        for node, row in enumerate(tree.used.tolist()):
+            for flavor, gpus in enumerate(row):
+                self.charge(node, flavor, gpus)
+        self.start: Usage = [row.copy() for row in self.now]
+
+    def charge(self, queue: int, flavor: int, gpus: int) -> None:
+        """Book GPUs on a queue and on every node above it."""
+        for node in self.chains[queue]:
+            self.now[node][flavor] += gpus
+
+    def room(self, queue: int, flavor: int, used: Usage) -> int | None:
+        """Return how many GPUs the queue may still take (negative: a cap was lowered); None = no limit."""
+        limits = [
+            self.nominal[node][flavor] - used[node][flavor]
+            for node in self.chains[queue]
+            if self.nominal[node][flavor] != UNLIMITED
+        ]
+        return min(limits, default=None)
+
+    def workers(self, queue: int, flavor: int, gpus_per_worker: int, used: Usage) -> int | None:
+        """Return how many more workers the queue may start; None = no limit."""
+        if not gpus_per_worker:
+            return None
+        room = self.room(queue, flavor, used)
+        return room if room is None else room // gpus_per_worker
+
+    def binding(self, queue: int, flavor: int, asked: int, used: Usage) -> int | None:
+        """Return the first node, from the queue upwards, whose cap `asked` more GPUs would exceed."""
+        for node in self.chains[queue]:
+            nominal = self.nominal[node][flavor]
+            if nominal != UNLIMITED and used[node][flavor] + asked > nominal:
+                return node
+        return None
+
+    def too_small(self, queue: int, flavor: int, asked: int) -> int | None:
+        """Return the first node, from the queue upwards, whose whole nominal amount is less than asked."""
+        for node in self.chains[queue]:
+            nominal = self.nominal[node][flavor]
+            if nominal != UNLIMITED and nominal < asked:
+                return node
+        return None
+
+
+def _chains(parent: list[int]) -> list[tuple[int, ...]]:
+    """Return for each node itself and all nodes above it."""
+    chains = []
+    for node in range(len(parent)):
+        chain = [node]
+        while (above := parent[chain[-1]]) >= 0:
+            if above in chain:
+                raise ValueError(f"quota nodes {chain} form a circle")
+            chain.append(above)
+        chains.append(tuple(chain))
+    return chains

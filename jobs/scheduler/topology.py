@@ -1,0 +1,130 @@
+"""Hosts in one canonical order in which every domain of every level is a contiguous run.
+
+Levels are numbered from 0 = cluster over the snapshot's own levels to the last = node. A domain is told
+apart by its label *and* its enclosing domain, so the levels always nest, whatever the labels say. Hosts
+without a label form an unlabelled rest inside the enclosing domain: it counts for wider levels, but is no
+domain itself.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobs.scheduler.types import CLUSTER, BoolArray, IntArray, Snapshot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Topology:
+    """D_l domains at level l; "position" is a place in the canonical order.
+
+    levels: names. order: (H,) position -> host. position: (H,) host -> position. cluster: (H,) by position.
+    segment[l]: (H,) domain of each position. starts[l]: (D_l,) first position. labelled[l]: (D_l,).
+    first_child[l]: (D_l,) first domain of level l + 1. parent[l]: (D_l,) domain of level l - 1.
+    """
+
+    levels: tuple[str, ...]
+    order: IntArray
+    position: IntArray
+    cluster: IntArray
+    segment: tuple[IntArray, ...]
+    starts: tuple[IntArray, ...]
+    labelled: tuple[BoolArray, ...]
+    first_child: tuple[IntArray, ...]
+    parent: tuple[IntArray, ...]
+
+    @property
+    def node(self) -> int:
+        """Return the number of the narrowest level."""
+        return len(self.levels) - 1
+
+    def sums(self, per_host: IntArray) -> list[IntArray]:
+        """Add a (H,) column up the levels: element l is (D_l,), the last is the column itself."""
+        sums = [per_host]
+        for first in reversed(self.first_child):
+            sums.append(np.add.reduceat(sums[-1], first) if len(first) else sums[-1])
+        return sums[::-1]
+
+    def best(self, sums: list[IntArray]) -> list[int]:
+        """Return per level the largest sum of any labelled domain, 0 if there is none."""
+        return [
+            int((column if labelled.all() else column * labelled).max(initial=0))
+            for column, labelled in zip(sums, self.labelled, strict=True)
+        ]
+
+    def children(self, level: int, domain: int) -> slice:
+        """Return the domains of level + 1 inside a domain."""
+        first = self.first_child[level]
+        last = first[domain + 1] if domain + 1 < len(first) else len(self.starts[level + 1])
+        return slice(int(first[domain]), int(last))
+
+    def span(self, level: int, domain: int) -> slice:
+        """Return the positions inside a domain."""
+        starts = self.starts[level]
+        last = starts[domain + 1] if domain + 1 < len(starts) else len(self.order)
+        return slice(int(starts[domain]), int(last))
+
+    def common_level(self, first: int, last: int) -> int:
+        """Return the lowest level whose one domain holds two positions of one cluster, hence all between."""
+        for level in range(self.node, 0, -1):
+            domain = self.segment[level][first]
+            if domain == self.segment[level][last] and self.labelled[level][domain]:
+                return level
+        return 0
+
+
+def build_topology(snapshot: Snapshot) -> Topology:
+    """Sort hosts by cluster name, then domain by domain; a domain's place is that of its smallest host id."""
+    by_id, cluster = _by_identifier(snapshot)
+    labels = snapshot.hosts.domains[by_id, : len(snapshot.levels) - 1].T
+    keys = _domain_keys(cluster, labels)
+    inner = np.lexsort((np.arange(len(by_id)), *reversed(keys)))
+    order = by_id[inner]
+    changes = np.zeros(len(order), dtype=bool)
+    segment, starts, labelled = [], [], []
+    for level, key in enumerate(keys):
+        column = key[inner]
+        changes = changes | np.diff(column, prepend=-1).astype(bool)
+        segment.append(np.cumsum(changes) - 1)
+        starts.append(np.flatnonzero(changes))
+        known = labels[level - 1][inner] >= 0 if level else np.ones(len(order), dtype=bool)
+        labelled.append(known[starts[-1]])
+    nodes = np.arange(len(order))
+    segment.append(nodes)
+    starts.append(nodes)
+    labelled.append(np.ones(len(order), dtype=bool))
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = nodes
+    return Topology(
+        levels=(CLUSTER, *snapshot.levels),
+        order=order,
+        position=position,
+        cluster=snapshot.hosts.cluster[order],
+        segment=tuple(segment),
+        starts=tuple(starts),
+        labelled=tuple(labelled),
+        first_child=tuple(segment[level + 1][starts[level]] for level in range(len(keys))),
+        parent=tuple(segment[max(level - 1, 0)][starts[level]] for level in range(len(starts))),
+    )
+
+
+def _by_identifier(snapshot: Snapshot) -> tuple[IntArray, IntArray]:
+    """Return the hosts sorted by cluster name and id, and the rank of each one's cluster name."""
+    ids = snapshot.hosts.ids
+    by_name = sorted(range(len(snapshot.clusters)), key=snapshot.clusters.__getitem__)
+    rank = np.empty(len(by_name), dtype=np.int64)
+    rank[by_name] = np.arange(len(by_name))
+    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
+    cluster = rank[snapshot.hosts.cluster[by_id]]
+    by_cluster = np.argsort(cluster, kind="stable")
+    return by_id[by_cluster], cluster[by_cluster]
+
+
+def _domain_keys(cluster: IntArray, labels: IntArray) -> list[IntArray]:
+    """Return one sort key per level above node: (H,) the rank of the domain's first host, unlabelled last."""
+    keys = [cluster]
+    group = cluster
+    for label in labels:
+        pair = group * (label.max(initial=0) + 2) + label + 1
+        _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+        keys.append(np.where(label < 0, first[group] + len(cluster), first[group]))
+    return keys
