@@ -173,8 +173,9 @@ def workers_at(shape: Shape, stock: Stock, at: slice | IntArray) -> IntArray:
     needs = [(shape.cpu, stock.cpu), (shape.memory, stock.memory), (shape.pods, stock.pods)]
     if shape.gpus:
         needs.append((shape.gpus, stock.gpus[shape.flavor]))
-    counts = np.full(stock.pods[at].shape, PLENTY)
+    counts: IntArray = np.full(stock.pods[at].shape, PLENTY, dtype=np.int64)
     for need, free in needs:
         if need:
             np.minimum(counts, free[at] // need if need > 1 else free[at], out=counts)
-    return np.maximum(counts, 0, out=counts)
+    np.maximum(counts, 0, out=counts)
+    return counts

@@ -32,9 +32,7 @@ def pack(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, fre
             for child, share in _fewest(fit.sums[level + 1], topology.children(level, parent), count)
         ]
         level += 1
-    return _sorted(
-        [_pack_hosts(topology.span(level, inner), fit.counts, count, free) for _, inner, count in shares]
-    )
+    return _sorted([_pack_hosts(topology.span(level, inner), fit.counts, count, free) for _, inner, count in shares])
 
 
 def spread(topology: Topology, fit: Fit, place: tuple[int, int], workers: int) -> Layout:

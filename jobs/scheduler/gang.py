@@ -32,9 +32,7 @@ def _allowed_by_quota(books: Books, workload: Workload, flavor: int) -> int:
     return workload.workers if room is None else min(workload.workers, room)
 
 
-def _admit(
-    books: Books, workload: Workload, shape: Shape, fit: Fit, search: Search, workers: int
-) -> Admission:
+def _admit(books: Books, workload: Workload, shape: Shape, fit: Fit, search: Search, workers: int) -> Admission:
     at, shares = _layout(books, shape, fit, search, workers)
     books.ledger.take(shape.flavor, at, shares, (shape.gpus, shape.cpu, shape.memory))
     if shape.gpus:

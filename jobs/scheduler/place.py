@@ -40,9 +40,7 @@ def spreads(workload: Workload) -> bool:
     return auto or workload.spread is SpreadPolicy.SPREAD
 
 
-def choose_domain(
-    topology: Topology, fit: Fit, search: Search, workers: int, free: IntArray
-) -> tuple[int, int]:
+def choose_domain(topology: Topology, fit: Fit, search: Search, workers: int, free: IntArray) -> tuple[int, int]:
     """Return (level, domain) for a gang that fits at the widest level.
 
     free: (H,) GPUs that break ties between domains that hold equally many workers. Further ties: the
@@ -68,10 +66,11 @@ def choose_domain(
 
 def _least(values: IntArray, candidates: IntArray) -> IntArray:
     mine = values[candidates]
-    return candidates[mine == mine.min()]
+    smallest: IntArray = candidates[mine == mine.min()]
+    return smallest
 
 
 def _free_gpus(topology: Topology, level: int, free: IntArray, usable: BoolArray) -> IntArray:
     if level == topology.node:
         return free
-    return np.add.reduceat(free * usable, topology.starts[level])
+    return topology.sums(free * usable)[level]

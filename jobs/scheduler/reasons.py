@@ -115,19 +115,15 @@ class ReasonFinder:
     def _short_resource(self, question: Question) -> Reason | None:
         """CPU, memory or pod slots: leave out one need after the other until it fits."""
         stock, shape = self._books.ledger.now, question.shape
-        if not self._fits_if(question._replace(shape=shape._replace(cpu=0, memory=0, pods=0))):
+        steps = (
+            (ReasonCode.CPU, shape._replace(cpu=0), (shape.cpu, stock.cpu)),
+            (ReasonCode.MEMORY, shape._replace(cpu=0, memory=0), (shape.memory, stock.memory)),
+            (ReasonCode.PODS, shape._replace(cpu=0, memory=0, pods=0), (shape.pods, stock.pods)),
+        )
+        if not self._fits_if(question._replace(shape=steps[-1][1])):
             return None
-        eased = shape
-        needs: list[tuple[ReasonCode, str, IntArray]] = [
-            (ReasonCode.CPU, "cpu", stock.cpu),
-            (ReasonCode.MEMORY, "memory", stock.memory),
-            (ReasonCode.PODS, "pods", stock.pods),
-        ]
-        for code, need, amount in needs:
-            eased = eased._replace(**{need: 0})
-            if self._fits_if(question._replace(shape=eased)):
-                return self._resource_reason(question, code, (getattr(shape, need), amount))
-        return None
+        code, _, need = next(step for step in steps if self._fits_if(question._replace(shape=step[1])))
+        return self._resource_reason(question, code, need)
 
     def _resource_reason(self, question: Question, code: ReasonCode, need: tuple[int, IntArray]) -> Reason:
         needed, amount = need
