@@ -1,0 +1,247 @@
+"""`./run demo`: everything that a portal with two simulated clusters needs, started from nothing."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from portal.embedded.folder import (
+    ClusterEntry,
+    DemoFolder,
+    FolderError,
+    free_port,
+    is_port_free,
+    write_private,
+)
+from portal.embedded.postgres import Postgres, PostgresError
+from portal.embedded.steps import Steps, tail
+from portal.embedded.supervisor import ProcessFailedError, Service, StopRequestedError, Supervisor
+
+ROOT = Path(__file__).resolve().parents[2]
+DATABASE = "muster"
+CLUSTERS = {"north": 40, "south": 24}  # nodes of 8 GPUs: 64 nodes, 512 GPUs
+# One thread each: a dozen processes with a thread pool per core would fight for the cores.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+_SERVERS, _APPLICATION = 1, 2  # stages: PostgreSQL is stage 0 and goes last
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo until it is asked to stop. Return the exit code."""
+    options = _parse(arguments)
+    steps = Steps()
+    folder = DemoFolder(options.data)
+    try:
+        folder.claim()
+        port = _choose_port(options.port)
+        return _run(folder, port, steps, fresh=options.fresh)
+    except StopRequestedError:
+        steps.say("Stopped.")
+        return 0
+    except (FolderError, PostgresError) as error:
+        steps.say(f"\nThe demo cannot start. {error}")
+    except ProcessFailedError as error:
+        steps.say(_explain(error, folder))
+    return 1
+
+
+def child_env(folder: DemoFolder) -> dict[str, str]:
+    """Return the environment of the demo's processes: ours, the demo's settings, the keys of this folder."""
+    keys = folder.keys()
+    defaults = {"SECRET_KEY": keys["secret_key"], "MUSTER_ENCRYPTION_KEYS": keys["encryption_key"]}
+    fixed = {"MUSTER_DEMO": "1", "MUSTER_DEMO_DATA": str(folder.path), "PYTHONUNBUFFERED": "1"}
+    return defaults | _ONE_THREAD | _without_libpq(os.environ, external="DATABASE_URL" in os.environ) | fixed
+
+
+def _run(folder: DemoFolder, port: int, steps: Steps, *, fresh: bool) -> int:
+    steps.say(f"Muster demo in {folder.path}")
+    postgres = None if "DATABASE_URL" in os.environ else Postgres(folder.postgres, log=folder.logs / "postgres.log")
+    if fresh:
+        _clear(folder, postgres)
+    folder.turn_logs()
+    supervisor = Supervisor(logs=folder.logs, env=child_env(folder), cwd=ROOT, say=steps.say)
+    with ExitStack() as stack:
+        if postgres:
+            stack.callback(postgres.remove_socket_dir)
+        stack.enter_context(supervisor)
+        demo = _Demo(folder, port, supervisor, steps)
+        demo.start(postgres)
+        steps.say(f"\nMuster is ready after {steps.seconds():.1f} s: {demo.url}\n{_sign_in_lines(folder)}")
+        steps.say(f"  The clusters are simulated. Logs: {folder.logs}. Stop: Ctrl-C.")
+        supervisor.keep()
+        steps.say("Stopping ...")
+    return 0
+
+
+def _clear(folder: DemoFolder, postgres: Postgres | None) -> None:
+    if postgres:
+        postgres.refuse_if_in_use()
+    folder.clear()
+
+
+class _Demo:
+    """The order of the start; what does not depend on each other starts side by side."""
+
+    def __init__(self, folder: DemoFolder, port: int, supervisor: Supervisor, steps: Steps) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._folder = folder
+        self._port = port
+        self._supervisor = supervisor
+        self._steps = steps
+
+    def start(self, postgres: Postgres | None) -> None:
+        """Start everything; without an embedded PostgreSQL, DATABASE_URL of the environment is used."""
+        if postgres:
+            with self._steps.step("PostgreSQL"):
+                self._start_postgres(postgres)
+        self._supervisor.begin("migrate", _manage("migrate", "--no-input"))
+        clusters = self._folder.cluster_entries(tuple(CLUSTERS))
+        with self._steps.step("simulated clusters"):
+            self._start_clusters(clusters)
+        with self._steps.step("database schema"):
+            self._supervisor.finish("migrate", timeout_s=180)
+        with self._steps.step("demo data"):
+            self._seed()
+        with self._steps.step("web, worker, beat, watch, collect"):
+            self._start_application()
+
+    def _start_postgres(self, postgres: Postgres) -> None:
+        command, log = tuple(postgres.prepare()), self._supervisor.log_of("postgres")
+        service = Service("postgres", command, env={"LC_ALL": "C"}, stop_signal=signal.SIGINT, stop_timeout_s=20)
+        self._supervisor.start(service)
+        self._supervisor.wait_until(postgres.is_ready, what="PostgreSQL to accept connections", log=log, timeout_s=60)
+        postgres.create_database(DATABASE)
+        self._supervisor.env["DATABASE_URL"] = postgres.url(DATABASE)
+
+    def _start_clusters(self, clusters: list[ClusterEntry]) -> None:
+        self._folder.clusters.mkdir(exist_ok=True)
+        missing = [cluster for cluster in clusters if not Path(cluster["fleet"]).exists()]
+        for cluster in missing:
+            self._supervisor.begin(f"fleet-{cluster['name']}", _fleet_command(cluster))
+        for cluster in missing:
+            self._supervisor.finish(f"fleet-{cluster['name']}", timeout_s=30)
+        for cluster in clusters:
+            self._supervisor.start(_simulated(cluster))
+        for cluster in clusters:
+            self._wait_for(f"{cluster['server']}/readyz", f"cluster-{cluster['name']}", timeout_s=30)
+
+    def _seed(self) -> None:
+        self._supervisor.begin("seed", _manage("seed_demo", "--clusters", str(self._folder.clusters_file)))
+        self._supervisor.finish("seed", timeout_s=180)
+        keep_logins(self._supervisor.log_of("seed"), self._folder.logins_file)
+
+    def _start_application(self) -> None:
+        for service in application(self._folder, self._port):
+            self._supervisor.start(service)
+        self._wait_for(f"{self.url}/readyz", "web", timeout_s=90)
+
+    def _wait_for(self, url: str, service: str, *, timeout_s: float) -> None:
+        log = self._supervisor.log_of(service)
+        self._supervisor.wait_until(lambda: is_answering(url), what=url, log=log, timeout_s=timeout_s)
+
+
+def application(folder: DemoFolder, port: int) -> list[Service]:
+    """Return the portal's own processes."""
+    celery = (sys.executable, "-m", "celery", "-A", "portal.celery")
+    beat = (*celery, "beat", "--schedule", str(folder.beat_schedule), "--pidfile", "")
+    return [
+        Service("web", _granian(port), _APPLICATION, env={"MUSTER_DATABASE_POOL_SIZE": "8"}),
+        Service("worker", (*celery, "worker", "-c", "2", "--without-gossip", "--without-mingle"), _APPLICATION),
+        Service("beat", beat, _APPLICATION),
+        Service("watch", _manage("watch_clusters"), _APPLICATION),
+        Service("collect", _manage("collect_telemetry"), _APPLICATION),
+    ]
+
+
+def is_answering(url: str) -> bool:
+    """Whether a server on the loopback interface answers 200."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy of the environment is not for us
+    try:
+        with direct.open(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def keep_logins(log: Path, file: Path) -> None:
+    """Keep the sign-in data that seed_demo printed as a line of JSON; a token is told once, so an old one stays."""
+    told: dict[str, Any] = {}
+    for line in log.read_text(errors="replace").splitlines():
+        if line.startswith("{") and '"logins"' in line:
+            told = json.loads(line)
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    write_private(file, json.dumps(kept | {name: value for name, value in told.items() if value}, indent=2))
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./run demo", description="Start the portal with two simulated clusters.")
+    parser.add_argument("--port", type=int, default=8000, help="port of the pages; 0 chooses a free one (default 8000)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=ROOT / ".muster" / "demo",
+        help="folder of all data (default .muster/demo)",
+    )
+    parser.add_argument("--fresh", action="store_true", help="remove the demo's data first")
+    return parser.parse_args(arguments)
+
+
+def _choose_port(wanted: int) -> int:
+    if wanted == 0:
+        return free_port()
+    if not is_port_free(wanted):
+        raise FolderError(f"Port {wanted} is in use: give another one with --port N, or --port 0 for any free one.")
+    return wanted
+
+
+def _without_libpq(environ: Mapping[str, str], *, external: bool) -> dict[str, str]:
+    """Leave out PGPORT, PGSSLMODE and their like, which belong to another server than the embedded one."""
+    return {name: value for name, value in environ.items() if external or not name.startswith("PG")}
+
+
+def _manage(*words: str) -> tuple[str, ...]:
+    return (sys.executable, str(ROOT / "manage.py"), *words)
+
+
+def _granian(port: int) -> tuple[str, ...]:
+    served = ("--interface", "asgi", "portal.asgi:application", "--host", "127.0.0.1", "--port", str(port))
+    # Without the time-out an open event stream keeps the server from ever stopping.
+    return (sys.executable, "-m", "granian", *served, "--workers", "1", "--workers-kill-timeout", "3")
+
+
+def _fleet_command(cluster: ClusterEntry) -> tuple[str, ...]:
+    nodes = str(CLUSTERS[cluster["name"]])
+    return (sys.executable, "-m", "clusters.simulated.fleet", "--nodes", nodes, "--out", cluster["fleet"])
+
+
+def _simulated(cluster: ClusterEntry) -> Service:
+    options = (
+        "--fleet",
+        cluster["fleet"],
+        "--port",
+        str(cluster["port"]),
+        "--token",
+        cluster["token"],
+        "--state",
+        cluster["state"],
+    )
+    return Service(f"cluster-{cluster['name']}", (sys.executable, "-m", "clusters.simulated", *options), _SERVERS)
+
+
+def _sign_in_lines(folder: DemoFolder) -> str:
+    logins = json.loads(folder.logins_file.read_text()).get("logins", [])
+    return "\n".join(f"  sign in as {login['user']} / {login['password']} ({login['role']})" for login in logins)
+
+
+def _explain(error: ProcessFailedError, folder: DemoFolder) -> str:
+    return (
+        f"\nThe demo cannot start: {error}.\nThe end of its log, {error.log}:\n{tail(error.log)}\n"
+        f"What to do: mend what the log says and start again; if the data of an older version is in the way, "
+        f"start over with: ./run demo --fresh --data {folder.path}"
+    )

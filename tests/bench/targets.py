@@ -1,0 +1,30 @@
+"""What each benchmark must reach, in one table."""
+
+import operator
+from dataclasses import dataclass
+
+COMPARE = {"<=": operator.le, ">=": operator.ge}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on one number of a benchmark's results."""
+
+    name: str
+    op: str
+    limit: float
+
+
+TARGETS: dict[str, tuple[Target, ...]] = {
+    "cycle-nodes": (
+        Target("p95_ms_1000", "<=", 60),
+        Target("p95_ms_10000", "<=", 250),
+        Target("speedup_vs_loop", ">=", 20),
+    ),
+    "pages": (
+        Target("p95_ratio", "<=", 1.3),
+        Target("max_queries", "<=", 10),
+    ),
+}
+# These get an embedded PostgreSQL with all migrations before they are imported.
+NEEDS_DATABASE = frozenset({"pages"})
