@@ -1,0 +1,70 @@
+"""Names, labels and annotations of our objects; one domain, which an installation may change, prefixes them."""
+
+from collections.abc import Mapping
+
+from clusters.manifests.values import Identity
+
+DOMAIN = "muster.internal"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+MANAGED_BY = "muster"
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+
+# A pod of an Indexed Job is called name-index-random: 52 + "-99999" + "-abcde" is within the 63 of a label.
+OBJECT_NAME_MAX = 52
+
+
+def object_name(prefix: str, run: str, attempt: int) -> str:
+    """`<prefix>-<run>-a<attempt>`: a DNS-1035 label (it is a Service's name too) of at most 52 characters.
+
+    The prefix is cut, never run and attempt, which make the name unique. Raises ValueError when these alone
+    are too long.
+    """
+    ending = f"-{run}-a{attempt}"
+    room = OBJECT_NAME_MAX - len(ending)
+    # A Service's name must begin with a letter, a Job's need not.
+    start = prefix if "a" <= prefix[:1] <= "z" else f"r{prefix}"
+    kept = start[:room].rstrip("-") if room > 0 else ""
+    if not kept:
+        raise ValueError(f"run id too long for an object name: {run}")
+    return kept + ending
+
+
+def label(domain: str, name: str) -> str:
+    """The key of one of our labels, annotations, gates or taints: installation, run, attempt, epoch, ..."""
+    return f"{domain}/{name}"
+
+
+def gate(domain: str) -> str:
+    """The scheduling gate that holds a pod until its whole gang has a place."""
+    return label(domain, "placement")
+
+
+def labels(identity: Identity, given: Mapping[str, str]) -> dict[str, str]:
+    """The given labels and ours, ours winning."""
+    return {
+        **given,
+        MANAGED_BY_LABEL: MANAGED_BY,
+        label(identity.domain, "installation"): identity.installation,
+        label(identity.domain, "run"): identity.run,
+        label(identity.domain, "attempt"): str(identity.attempt),
+        label(identity.domain, "epoch"): str(identity.epoch),
+        label(identity.domain, "tenant"): identity.tenant,
+    }
+
+
+def selector(identity: Identity, given: Mapping[str, str]) -> dict[str, str]:
+    """What a service selects by: the run, so that two services from one template never share pods."""
+    return {**given, label(identity.domain, "run"): identity.run}
+
+
+def attempt_selector(identity: Identity) -> str:
+    """The label query that finds all objects and pods of one attempt."""
+    keys = ("installation", "run", "attempt")
+    values = (identity.installation, identity.run, str(identity.attempt))
+    return ",".join(f"{label(identity.domain, key)}={value}" for key, value in zip(keys, values, strict=True))
+
+
+def rank_host(name: str, rank: int) -> str:
+    """The host name of a rank inside its namespace, which the headless Service of the same name resolves."""
+    return f"{name}-{rank}.{name}"

@@ -1,0 +1,195 @@
+"""Outside data -> JobSpec: every limit, every default, and the rules between fields."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jobs.jobspec import parts, rules, syntax
+from jobs.jobspec.fields import JobSpec, Kind, SpreadPolicy, Topology, Workload
+from jobs.jobspec.problem import Problem, SpecError
+from jobs.jobspec.reader import Reader, type_name
+
+KINDS: tuple[Kind, ...] = ("training", "inference")
+WORKLOAD_OF_KIND: Mapping[Kind, Workload] = {"training": "job", "inference": "deployment"}
+KIND_OF_WORKLOAD: Mapping[str, Kind] = {
+    "job": "training",
+    "deployment": "inference",
+    "pod": "training",
+    "cronjob": "training",
+    "statefulset": "training",
+}
+WORKLOADS_WITHOUT_BEHAVIOUR = ("pod", "statefulset", "cronjob")
+# Fields of one kind only; with the other kind they are refused, never ignored.
+ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint")
+ONLY_FOR_INFERENCE = ("replicas", "port", "service_port", "readiness", "liveness")
+SPREAD_POLICIES: tuple[SpreadPolicy, ...] = ("auto", "pack", "spread")
+
+WORKERS_MAX = 512
+GPUS_PER_WORKER_MAX = 16
+REPLICAS_MAX = 100
+BACKOFF_LIMIT_MAX = 100
+RUNTIME_MAX_S = 365 * 86_400
+TTL_MIN_S = 60  # The portal reads how a job ended from the cluster: the Job must outlive a short outage.
+TTL_MAX_S = 30 * 86_400
+PORT_MAX = 65_535
+ENV_MAX = 200
+LABELS_MAX = 32
+ARGUMENTS_MAX = 256
+LISTED_MAX = 32
+TEXT_TOTAL_MAX = (
+    262_144  # All variables or arguments together: the API server stores objects of about 1.5 MB.
+)
+
+BACKOFF_LIMIT_SINGLE = 3
+TTL_S = 86_400
+PORT = 8080
+SERVICE_PORT = 80
+# From nine GPUs on a job spans nodes, and the network between them decides its speed.
+GPUS_WITHOUT_TOPOLOGY = 8
+
+
+def parse(document: Mapping[str, object], *, partial: bool = False) -> JobSpec:
+    """The checked JobSpec of a document, defaults filled in.
+
+    `partial` is for a form that is still being typed: required fields may be missing (they come out empty),
+    but what is there must be right. Raises SpecError with all problems, and nothing else, for any JSON-like
+    value.
+    """
+    if not isinstance(document, Mapping):
+        numbers = {"expected": "map", "given": type_name(document)}
+        raise SpecError((Problem(field="", code="wrong_type", numbers=numbers),))
+    problems: list[Problem] = []
+    reader = Reader(document, problems)
+    _refuse_what_has_no_behaviour(reader)
+    spec = _read(reader)
+    reader.close()
+    if not problems:
+        problems.extend(rules.broken(spec))
+    if partial:
+        problems = [problem for problem in problems if problem.code != "required"]
+    if problems:
+        raise SpecError(tuple(problems))
+    return spec
+
+
+def _refuse_what_has_no_behaviour(reader: Reader) -> None:
+    # Known names with an agreed meaning, whose behaviour comes later: refused, never ignored.
+    if reader.has("schedule"):
+        reader.refuse("schedule", "not_supported_yet")
+    if reader.has("pod_sets"):
+        reader.refuse("pod_sets", "not_supported_yet")
+
+
+def _read(reader: Reader) -> JobSpec:
+    kind = _kind(reader)
+    return _read_training(reader) if kind == "training" else _read_service(reader)
+
+
+def _kind(reader: Reader) -> Kind:
+    kind = reader.choice("kind", KINDS)
+    workload = reader.choice("workload", KIND_OF_WORKLOAD)
+    if workload is None:
+        return kind or "training"
+    implied = KIND_OF_WORKLOAD[workload]
+    if workload in WORKLOADS_WITHOUT_BEHAVIOUR:
+        reader.refuse("workload", "not_supported_yet", value=workload)
+    elif kind is not None and kind != implied:
+        reader.refuse("workload", "kind_workload_differ", kind=kind, workload=workload)
+    return kind or implied
+
+
+def _read_training(reader: Reader) -> JobSpec:
+    _refuse_fields(reader, ONLY_FOR_INFERENCE, "only_for_inference")
+    spec = _read_common(reader, "training")
+    ttl_s = reader.whole("ttl_s", TTL_MIN_S, TTL_MAX_S)
+    backoff_limit = reader.whole("backoff_limit", 0, BACKOFF_LIMIT_MAX)
+    return replace(
+        spec,
+        topology=reader.part("topology", parts.read_topology) or _default_topology(spec.gpus),
+        max_runtime_s=reader.whole("max_runtime_s", 1, RUNTIME_MAX_S),
+        backoff_limit=_default_backoff_limit(spec) if backoff_limit is None else backoff_limit,
+        ttl_s=TTL_S if ttl_s is None and not reader.is_null("ttl_s") else ttl_s,
+        checkpoint=reader.part("checkpoint", parts.read_checkpoint),
+    )
+
+
+def _read_service(reader: Reader) -> JobSpec:
+    _refuse_fields(reader, ONLY_FOR_TRAINING, "only_for_training")
+    spec = _read_common(reader, "inference")
+    replicas = reader.whole("replicas", 0, REPLICAS_MAX)
+    port = reader.whole("port", 1, PORT_MAX)
+    service_port = reader.whole("service_port", 1, PORT_MAX)
+    port = PORT if port is None and not reader.is_null("port") else port
+    return replace(
+        spec,
+        topology=reader.part("topology", parts.read_topology) or Topology(),
+        replicas=1 if replicas is None else replicas,
+        port=port,
+        service_port=SERVICE_PORT
+        if service_port is None and not reader.is_null("service_port")
+        else service_port,
+        readiness=reader.part("readiness", parts.read_readiness(port)),
+        liveness=reader.part("liveness", parts.read_liveness(port)),
+    )
+
+
+def _read_common(reader: Reader, kind: Kind) -> JobSpec:
+    workers = reader.whole("workers", 1, WORKERS_MAX) or 1
+    return JobSpec(
+        name=reader.require("name", reader.text("name", syntax.NAME), instead=""),
+        team=reader.require("team", reader.text("team", syntax.SLUG), instead=""),
+        queue=reader.text("queue", syntax.SLUG),
+        kind=kind,
+        workload=WORKLOAD_OF_KIND[kind],
+        priority=_priority(reader),
+        labels=_labels(reader),
+        description=reader.text("description", syntax.DESCRIPTION) or "",
+        image=reader.require("image", reader.text("image", syntax.IMAGE), instead=""),
+        image_pull_secret=reader.text("image_pull_secret", syntax.OBJECT_NAME),
+        command=reader.texts("command", syntax.ARGUMENT, most=ARGUMENTS_MAX, total=TEXT_TOTAL_MAX),
+        args=reader.texts("args", syntax.ARGUMENT, most=ARGUMENTS_MAX, total=TEXT_TOTAL_MAX),
+        env=reader.pairs("env", syntax.ENV_NAME, syntax.ENV_VALUE, most=ENV_MAX, total=TEXT_TOTAL_MAX),
+        secrets=reader.parts("secrets", parts.read_secret, most=LISTED_MAX),
+        code=reader.part("code", parts.read_code),
+        workers=workers,
+        min_workers=reader.whole("min_workers", 1, WORKERS_MAX) or workers,
+        gpus_per_worker=reader.whole("gpus_per_worker", 1, GPUS_PER_WORKER_MAX) or 1,
+        accelerators=reader.names("accelerators", syntax.FLAVOR, most=LISTED_MAX),
+        cpu=reader.part("cpu", parts.read_amount),
+        memory=reader.part("memory", parts.read_amount),
+        shared_memory=reader.quantity("shared_memory", syntax.QUANTITY),
+        spread_policy=reader.choice("spread_policy", SPREAD_POLICIES) or "auto",
+        volumes=reader.parts("volumes", parts.read_volume, most=LISTED_MAX),
+        tolerations=reader.parts("tolerations", parts.read_toleration, most=LISTED_MAX),
+        clusters=reader.names("clusters", syntax.SLUG, most=LISTED_MAX),
+        parent=reader.text("parent", syntax.PUBLIC_ID),
+    )
+
+
+def _priority(reader: Reader) -> str | None:
+    priority = reader.text("priority", syntax.PRIORITY)
+    if priority is not None and priority.startswith("system-"):
+        reader.refuse("priority", "reserved", value=priority)
+    return priority
+
+
+def _labels(reader: Reader) -> dict[str, str]:
+    labels = reader.pairs("labels", syntax.LABEL_KEY, syntax.LABEL_VALUE, most=LABELS_MAX)
+    for key in filter(syntax.is_reserved_label, labels):
+        reader.refuse(f"labels.{key}", "reserved", value=key)
+    return labels
+
+
+def _refuse_fields(reader: Reader, names: tuple[str, ...], code: str) -> None:
+    for name in names:
+        if reader.has(name):
+            reader.refuse(name, code)
+
+
+def _default_topology(gpus: int) -> Topology:
+    if gpus <= GPUS_WITHOUT_TOPOLOGY:
+        return Topology()
+    return Topology(mode="prefer", level=parts.PREFERRED_LEVEL)
+
+
+def _default_backoff_limit(spec: JobSpec) -> int:
+    return 0 if spec.is_gang else BACKOFF_LIMIT_SINGLE

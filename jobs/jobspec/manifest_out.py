@@ -1,0 +1,147 @@
+"""JobSpec -> the plain values that `clusters.manifests` renders, once a place has been found."""
+
+from dataclasses import dataclass
+
+from clusters.manifests.values import (
+    CheckpointValues,
+    ClaimMount,
+    CodeValues,
+    ContainerValues,
+    GangValues,
+    Identity,
+    PodValues,
+    ProbeValues,
+    SecretFile,
+    SecretVariable,
+    ServeValues,
+    TolerationValues,
+)
+from jobs.jobspec.fields import Amount, JobSpec, Probe, Toleration
+
+GRACE_S = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What the decision and the cluster add: the device's resource name, the workers that start, their nodes.
+
+    `plan` has one node name per rank, `restarts` counts the attempts before this one, `code_image` is an image
+    with git and a shell.
+    """
+
+    accelerator_resource: str
+    code_image: str
+    workers: int = 1
+    plan: tuple[str, ...] = ()
+    restarts: int = 0
+    grace_s: int = GRACE_S
+    priority_class_name: str | None = None
+
+
+def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
+    """A training run at its place."""
+    backoff_limit = spec.backoff_limit or 0
+    return GangValues(
+        identity=identity,
+        pod=_pod(spec, place),
+        workers=place.workers,
+        # With retries one pod starts its container again where it is; without, the failed pod stays for its logs.
+        restart_policy="OnFailure" if backoff_limit else "Never",
+        backoff_limit=backoff_limit,
+        ttl_s=spec.ttl_s,
+        labels=spec.labels,
+        plan=place.plan,
+        checkpoint=_checkpoint(spec, place),
+    )
+
+
+def serve_values(spec: JobSpec, identity: Identity, place: Place) -> ServeValues:
+    """A service; its replicas find their places one by one."""
+    return ServeValues(
+        identity=identity,
+        pod=_pod(spec, place),
+        replicas=1 if spec.replicas is None else spec.replicas,
+        port=spec.port,
+        service_port=spec.service_port,
+        labels=spec.labels,
+        readiness=_probe(spec.readiness),
+        liveness=_probe(spec.liveness),
+    )
+
+
+def _pod(spec: JobSpec, place: Place) -> PodValues:
+    return PodValues(
+        container=_container(spec),
+        accelerator_resource=place.accelerator_resource,
+        gpus=spec.gpus_per_worker,
+        grace_s=place.grace_s,
+        code=_code(spec, place),
+        tolerations=tuple(_toleration(item) for item in spec.tolerations),
+        priority_class_name=place.priority_class_name,
+        image_pull_secret=spec.image_pull_secret,
+    )
+
+
+def _container(spec: JobSpec) -> ContainerValues:
+    amounts = {"cpu": spec.cpu, "memory": spec.memory}
+    given = {name: amount for name, amount in amounts.items() if amount is not None}
+    return ContainerValues(
+        image=spec.image,
+        command=spec.command,
+        args=spec.args,
+        env=spec.env,
+        secret_variables=tuple(
+            SecretVariable(env=item.env, name=item.name, key=item.key) for item in spec.secrets if item.env
+        ),
+        secret_files=tuple(
+            SecretFile(name=item.name, key=item.key, path=item.mount_path)
+            for item in spec.secrets
+            if item.mount_path
+        ),
+        requests={name: amount.request for name, amount in given.items()},
+        limits=_limits(given),
+        claims=tuple(
+            ClaimMount(claim=item.claim, path=item.mount_path, read_only=item.read_only)
+            for item in spec.volumes
+        ),
+        shared_memory=spec.shared_memory,
+    )
+
+
+def _limits(amounts: dict[str, Amount]) -> dict[str, str]:
+    return {name: amount.limit for name, amount in amounts.items() if amount.limit is not None}
+
+
+def _code(spec: JobSpec, place: Place) -> CodeValues | None:
+    code = spec.code
+    if code is None:
+        return None
+    return CodeValues(
+        image=place.code_image, url=code.git_url, ref=code.ref, path=code.path, secret=code.secret
+    )
+
+
+def _toleration(item: Toleration) -> TolerationValues:
+    return TolerationValues(
+        key=item.key, operator=item.operator, value=item.value, effect=item.effect, seconds=item.seconds
+    )
+
+
+def _checkpoint(spec: JobSpec, place: Place) -> CheckpointValues | None:
+    checkpoint = spec.checkpoint
+    if checkpoint is None:
+        return None
+    return CheckpointValues(path=checkpoint.path, interval_s=checkpoint.interval_s, restarts=place.restarts)
+
+
+def _probe(probe: Probe | None) -> ProbeValues | None:
+    if probe is None:
+        return None
+    return ProbeValues(
+        path=probe.path,
+        port=probe.port,
+        delay_s=probe.delay_s,
+        period_s=probe.period_s,
+        timeout_s=probe.timeout_s,
+        failure_threshold=probe.failure_threshold,
+    )

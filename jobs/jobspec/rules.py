@@ -1,0 +1,113 @@
+"""Rules between the fields of a JobSpec, and warnings about what is legal but odd."""
+
+import re
+from collections.abc import Iterator
+
+from clusters import quantities
+from jobs.jobspec.fields import JobSpec
+from jobs.jobspec.problem import Problem
+
+CODE_PATH = "/workspace"
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  the path inside the container
+SYSTEM_PATHS = ("/dev", "/proc", "/sys")
+# Set for every worker of a gang; another value would break the rendezvous.
+GANG_VARIABLES = (
+    "PET_NNODES",
+    "PET_NPROC_PER_NODE",
+    "PET_NODE_RANK",
+    "PET_MASTER_ADDR",
+    "PET_MASTER_PORT",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "WORLD_SIZE",
+    "RANK",
+)
+
+_SECRET_WORDS = re.compile(
+    r"(^|[_.-])(secret|passwd|password|token|credentials?|api_?key|access_?key|private_?key)([_.-]|$)",
+    re.IGNORECASE,
+)
+# What kubelet would replace in variables, command and arguments: "$(NAME)", and "$$" for one "$".
+_EXPANDED = re.compile(r"\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)|\$\$")
+
+
+def broken(spec: JobSpec) -> Iterator[Problem]:
+    """Every rule between fields that the spec breaks."""
+    yield from _broken_numbers(spec)
+    yield from _broken_shared_memory(spec)
+    yield from _broken_variables(spec)
+    yield from _broken_mounts(spec)
+
+
+def warnings(spec: JobSpec) -> tuple[Problem, ...]:
+    """What is allowed but hardly meant: secrets in plain variables, lost checkpoints, expanded dollars."""
+    return tuple(_warnings(spec))
+
+
+def _broken_numbers(spec: JobSpec) -> Iterator[Problem]:
+    if spec.kind == "inference" and spec.workers > 1:
+        yield Problem(field="workers", code="only_for_training")
+    if spec.min_workers > spec.workers:
+        numbers = {"min_workers": spec.min_workers, "workers": spec.workers}
+        yield Problem(field="min_workers", code="min_workers_above_workers", numbers=numbers)
+
+
+def _broken_shared_memory(spec: JobSpec) -> Iterator[Problem]:
+    if spec.shared_memory is None:
+        return
+    size = quantities.parse(spec.shared_memory)
+    if size <= 0:
+        yield Problem(field="shared_memory", code="not_above_zero", numbers={"value": spec.shared_memory})
+    limit = spec.memory.limit if spec.memory else None
+    if limit is not None and size > quantities.parse(limit):
+        numbers = {"shared_memory": spec.shared_memory, "limit": limit}
+        yield Problem(field="shared_memory", code="shared_memory_above_limit", numbers=numbers)
+
+
+def _broken_variables(spec: JobSpec) -> Iterator[Problem]:
+    places = [(f"env.{name}", name) for name in spec.env]
+    places += [(f"secrets[{index}].env", item.env) for index, item in enumerate(spec.secrets) if item.env]
+    taken: set[str] = set()
+    for field, name in places:
+        if spec.is_gang and name in GANG_VARIABLES:
+            yield Problem(field=field, code="reserved", numbers={"value": name})
+        if name in taken:
+            yield Problem(field=field, code="duplicate", numbers={"value": name})
+        taken.add(name)
+
+
+def _broken_mounts(spec: JobSpec) -> Iterator[Problem]:
+    places = [(f"volumes[{index}].mount_path", item.mount_path) for index, item in enumerate(spec.volumes)]
+    places += [
+        (f"secrets[{index}].mount_path", item.mount_path)
+        for index, item in enumerate(spec.secrets)
+        if item.mount_path
+    ]
+    taken = {CODE_PATH} if spec.code else set()
+    for field, path in places:
+        if any(_is_within(path, system) for system in SYSTEM_PATHS):
+            yield Problem(field=field, code="reserved", numbers={"value": path})
+        if path in taken:
+            yield Problem(field=field, code="duplicate", numbers={"value": path})
+        taken.add(path)
+
+
+def _warnings(spec: JobSpec) -> Iterator[Problem]:
+    for name in filter(_SECRET_WORDS.search, spec.env):
+        yield Problem(field=f"env.{name}", code="env_looks_secret", numbers={"name": name})
+    for field, text in _texts_of_the_container(spec):
+        if _EXPANDED.search(text):
+            yield Problem(field=field, code="expanded_by_kubernetes")
+    path = spec.checkpoint.path if spec.checkpoint else None
+    if path is not None and not any(_is_within(path, volume.mount_path) for volume in spec.volumes):
+        yield Problem(field="checkpoint.path", code="checkpoint_not_on_a_volume", numbers={"path": path})
+
+
+def _texts_of_the_container(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    yield from ((f"command[{index}]", text) for index, text in enumerate(spec.command))
+    yield from ((f"args[{index}]", text) for index, text in enumerate(spec.args))
+    yield from ((f"env.{name}", text) for name, text in spec.env.items())
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
