@@ -225,6 +225,8 @@ MUSTER_DOMAIN = env.str("MUSTER_DOMAIN", default="muster.internal")
 MUSTER_INSTALLATION = env.str("MUSTER_INSTALLATION", default="default")
 # Plain HTTP to a cluster is for loopback alone, and only when asked for.
 MUSTER_ALLOW_PLAIN_HTTP = env.bool("MUSTER_ALLOW_PLAIN_HTTP", default=DEMO)
+# Where clusters may be registered, by host; empty: anywhere (only administrators register them).
+MUSTER_CLUSTER_HOSTS = env.list("MUSTER_CLUSTER_HOSTS", default=[])
 MUSTER_BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
 MUSTER_SCRAPE_S = env.float("MUSTER_SCRAPE_S", default=2.0 if DEMO else 15.0)
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)

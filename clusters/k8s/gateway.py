@@ -1,0 +1,205 @@
+"""The one door to a cluster: named acts on raw JSON objects, each one request with short time-outs."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import TracebackType
+from typing import Self, Unpack
+from urllib.parse import quote
+
+from clusters.k8s import logs
+from clusters.k8s.client import ByteStream, Client, Query
+from clusters.k8s.connection import ClusterAccess, Connection
+from clusters.k8s.values import Gone, JsonObject, Unreachable, error_of
+
+# Where each kind lives, and whether in a namespace.
+_PATHS: Mapping[str, tuple[str, bool]] = {
+    "nodes": ("/api/v1", False),
+    "namespaces": ("/api/v1", False),
+    "pods": ("/api/v1", True),
+    "services": ("/api/v1", True),
+    "events": ("/api/v1", True),
+    "persistentvolumeclaims": ("/api/v1", True),
+    "jobs": ("/apis/batch/v1", True),
+    "deployments": ("/apis/apps/v1", True),
+    "replicasets": ("/apis/apps/v1", True),
+    "priorityclasses": ("/apis/scheduling.k8s.io/v1", False),
+}
+_PAGE = 500
+# A list that changes faster than its pages are read starts over this often.
+_LIST_TRIES = 3
+# How much longer than the server's own end of a watch we wait before calling it dead.
+_WATCH_GRACE_S = 10.0
+
+
+class Gateway:
+    """Talks to one cluster. Thread-safe. Every method may raise the errors of `clusters.k8s.values`."""
+
+    def __init__(self, access: ClusterAccess) -> None:
+        self._client = Client(Connection.of(access))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the kept connections."""
+        self._client.close()
+
+    def create(self, kind: str, namespace: str, body: JsonObject) -> JsonObject:
+        """Create the object and return it as stored."""
+        return self._client.call("POST", _path(kind, namespace), body=body)
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject:
+        """Return one object as it is now."""
+        return self._client.call("GET", _path(kind, namespace, name))
+
+    def patch_json(self, kind: str, namespace: str, name: str, ops: Sequence[JsonObject]) -> JsonObject:
+        """Apply a JSON patch, all operations or none. Raise StateMoved when one of its tests fails."""
+        return self._client.call(
+            "PATCH",
+            _path(kind, namespace, name),
+            body=list(ops),
+            content_type="application/json-patch+json",
+        )
+
+    def delete(self, kind: str, namespace: str, name: str, *, uid: str, propagation: str = "Foreground") -> None:
+        """Ask for the deletion of exactly this object. Raise Conflict when the name has another uid by now.
+
+        The propagation is always sent: without one, batch/v1 would orphan the pods of a Job.
+        """
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": propagation,
+        }
+        self._client.call("DELETE", _path(kind, namespace, name), body=options)
+
+    def list(self, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = "") -> JsonObject:
+        """Return all objects and the list's own version: {"items": [...], "metadata": {"resourceVersion": v}}.
+
+        The read is consistent (no version is sent), so what is missing from it does not exist.
+        """
+        path = _path(kind, namespace)
+        for _try in range(_LIST_TRIES):
+            try:
+                return self._list_pages(path, labels, fields)
+            except Gone:
+                continue
+        raise Unreachable(f"the list of {kind} expired {_LIST_TRIES} times while it was read")
+
+    def watch(
+        self,
+        kind: str,
+        *,
+        resource_version: str,
+        labels: str = "",
+        fields: str = "",
+        timeout_s: int = 60,
+        bookmarks: bool = True,
+    ) -> "WatchStream":
+        """Open a stream of changes after `resource_version`; it ends by itself after about `timeout_s`.
+
+        Raise Gone, at the start or in the stream, when the version is too old: list again.
+        """
+        if not resource_version or resource_version == "None":
+            # The API server would replay the present, or the past, as if it were news.
+            raise ValueError("a watch starts from the version of a list")
+        query: Query = {
+            "watch": True,
+            "resourceVersion": resource_version,
+            "allowWatchBookmarks": bookmarks,
+            "timeoutSeconds": timeout_s,
+            "labelSelector": labels,
+            "fieldSelector": fields,
+        }
+        read_timeout_s = timeout_s + _WATCH_GRACE_S
+        return WatchStream(self._client.stream(_path(kind, None), query=query, read_timeout_s=read_timeout_s))
+
+    def logs(self, namespace: str, pod: str, **options: Unpack[logs.LogOptions]) -> ByteStream:
+        """Open the log of a container; iterate it for chunks of bytes, close it from any thread."""
+        path = _path("pods", namespace, pod) + "/log"
+        return self._client.stream(path, query=logs.query(options), read_timeout_s=logs.read_timeout_s(options))
+
+    def version(self) -> JsonObject:
+        """Return what the server says of itself: gitVersion, major, minor."""
+        return self._client.call("GET", "/version")
+
+    def _list_pages(self, path: str, labels: str, fields: str) -> JsonObject:
+        items: list[JsonObject] = []
+        token = ""
+        while True:
+            query: Query = {"labelSelector": labels, "fieldSelector": fields, "limit": _PAGE, "continue": token}
+            page = self._client.call("GET", path, query=query)
+            # An empty kind may be listed as null.
+            items += (_stripped(item) for item in page.get("items") or [])
+            metadata = page.get("metadata") or {}
+            token = metadata.get("continue") or ""
+            if not token:
+                return {
+                    "items": items,
+                    "metadata": {"resourceVersion": metadata.get("resourceVersion") or ""},
+                }
+
+
+class WatchStream:
+    """Raw watch events, bookmarks included. Any thread may close it; the reader then ends."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        rest = b""
+        for chunk in self._stream:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    yield _event(line)
+
+    def close(self) -> None:
+        """End the stream."""
+        self._stream.close()
+
+
+def gateway_for(access: ClusterAccess) -> Gateway:
+    """Return this process's gateway to a cluster, made once for each server and token."""
+    return _kept_gateway(Connection.of(access))
+
+
+@lru_cache(maxsize=128)
+def _kept_gateway(connection: Connection) -> Gateway:
+    return Gateway(connection)
+
+
+def _path(kind: str, namespace: str | None, name: str = "") -> str:
+    prefix, is_namespaced = _PATHS[kind]
+    parts = [prefix]
+    if is_namespaced and namespace:
+        parts += ["namespaces", quote(namespace, safe="")]
+    parts.append(kind)
+    if name:
+        parts.append(quote(name, safe=""))
+    return "/".join(parts)
+
+
+def _event(line: bytes) -> JsonObject:
+    try:
+        event: JsonObject = json.loads(line)
+        body = event["object"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreachable("the stream carries something that is not a watch event") from error
+    if event.get("type") == "ERROR":
+        raise error_of(int(body.get("code") or 500), body)
+    _stripped(body)
+    return event
+
+
+def _stripped(body: JsonObject) -> JsonObject:
+    """Drop the server's notes on who set which field: up to half of an object, and of no use here."""
+    (body.get("metadata") or {}).pop("managedFields", None)
+    return body
