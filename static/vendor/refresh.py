@@ -19,6 +19,8 @@ VENDOR = Path(__file__).resolve().parent
 # A dangling source map reference stops the manifest storage of static files.
 SOURCE_MAP = re.compile(rb"\n?(//[#@] sourceMappingURL=\S+|/\*[#@] sourceMappingURL=\S+ \*/)\s*$")
 
+ARABIC = "ibm-plex-sans-arabic"
+
 
 @dataclass(frozen=True)
 class Package:
@@ -52,7 +54,7 @@ PACKAGES = (
     ),
     Package("@fontsource/ibm-plex-sans", "5.3.0", _fonts("ibm-plex-sans", "latin", (400, 500, 600))),
     Package("@fontsource/ibm-plex-mono", "5.3.0", _fonts("ibm-plex-mono", "latin", (400, 500))),
-    Package("@fontsource/ibm-plex-sans-arabic", "5.3.0", _fonts("ibm-plex-sans-arabic", "arabic", (400, 500, 600))),
+    Package(f"@fontsource/{ARABIC}", "5.3.0", _fonts("ibm-plex-sans-arabic", "arabic", (400, 500, 600))),
 )
 
 
@@ -72,7 +74,8 @@ def plotly_rules(bundle: str) -> str:
     bundle as one object, with X for a chart and Y for its notifier.
     """
     start = bundle.index('{"X,X div"') + 1
-    pairs = re.findall(r"""(?:"([^"]+)"|(\w+)):("(?:[^"]*)"|'(?:[^']*)')""", bundle[start : bundle.index("};for(", start)])
+    rules = bundle[start : bundle.index("};for(", start)]
+    pairs = re.findall(r"""(?:"([^"]+)"|(\w+)):("(?:[^"]*)"|'(?:[^']*)')""", rules)
     return "".join(f"{_selector(quoted or bare)}{{{body[1:-1]}}}\n" for quoted, bare, body in pairs)
 
 
