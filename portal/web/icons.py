@@ -64,8 +64,7 @@ SHAPES: dict[str, str] = {
         '<rect x="2.6" y="6" width="8.8" height="6.4" rx="1.2" fill="currentColor"/>'
     ),
     "external": (
-        '<path d="M5.5 3H3v8h8V8.5M7.8 2.2h4v4M11.6 2.4 6.6 7.4" fill="none" stroke="currentColor"'
-        ' stroke-width="1.4"/>'
+        '<path d="M5.5 3H3v8h8V8.5M7.8 2.2h4v4M11.6 2.4 6.6 7.4" fill="none" stroke="currentColor" stroke-width="1.4"/>'
     ),
     "copy": (
         '<rect x="4.6" y="4.6" width="7.4" height="7.4" rx="1" fill="none" stroke="currentColor"'

@@ -33,4 +33,5 @@ def age_text(since: datetime, now: datetime) -> str:
 def gib_text(amount: float, unit: str = "B") -> str:
     """Return memory, given in `unit` (B, KiB, MiB, GiB), in GiB. Raise KeyError for another unit."""
     gib = amount * BYTES_PER[unit] / BYTES_PER["GiB"]
-    return _("%(amount)s GiB") % {"amount": number_format(round(gib, 1 if gib < 10 and gib % 1 else 0))}
+    is_whole = gib >= 10 or gib == int(gib)  # from ten on a tenth no longer matters
+    return _("%(amount)s GiB") % {"amount": number_format(gib, 0 if is_whole else 1)}

@@ -139,5 +139,8 @@ document.addEventListener("keydown", (event) => {
   const tabs = [...event.target.closest("[data-spec-tabs]").querySelectorAll("[data-spec-tab]")];
   tabs.find((tab) => tab !== event.target)?.click();
 });
+for (const pane of document.querySelectorAll("[data-spec-pane][hidden]")) {
+  for (const field of pane.querySelectorAll("input, select, textarea")) field.disabled = true;
+}
 document.querySelectorAll("details[data-group]").forEach(summarise);
 document.querySelectorAll("form[data-preview-url]").forEach(previewSoon);

@@ -1,0 +1,112 @@
+"""A page with every component, and addresses under the names that the frame links to. For tests only."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template import engines
+from django.urls import URLPattern, include, path
+
+FIGURE = {
+    "data": [
+        {"name": f"rank {rank}", "x": [f"2026-11-30T12:{minute:02d}:00Z" for minute in range(30)],
+         "y": [None if 10 <= minute < 14 else 60 + 8 * rank + (minute * (3 + rank)) % 11 for minute in range(30)],
+         "line": {"color": f"s{rank + 1}"}}
+        for rank in range(4)
+    ],
+    "layout": {
+        "yaxis": {"range": [0, 100]},
+        "shapes": [
+            {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 90, "y1": 90,
+             "line": {"color": "target", "dash": "dash", "width": 1}}
+        ],
+    },
+}  # fmt: skip
+
+
+def _cells(kinds: str) -> list[dict[str, object]]:
+    names = {".": "free", "!": "idle", "x": "fault", "/": "cordoned", ":": "foreign", "-": "unknown"}
+    return [
+        {"state": names[kind]} if kind in names else {"state": "busy", "util": 20 * int(kind) - 10} for kind in kinds
+    ]
+
+
+def _rack(name: str, *rows: str, free: int) -> dict[str, object]:
+    nodes = [
+        {"name": f"{name}n{at}", "url": f"/nodes/{name}n{at}/", "cells": _cells(row), "id": f"{name}n{at}", "v": 1}
+        for at, row in enumerate(rows)
+    ]  # fmt: skip
+    return {"name": name, "free": free, "nodes": nodes}
+
+
+BLOCKS = [
+    {"name": "b1", "racks": [_rack("r1", "55335525", "55443322", free=0), _rack("r2", "..4x1153", "!!!!!!!!", free=2)]},
+    {"name": "b2", "racks": [_rack("r3", "45555555", "////////", free=0), _rack("r4", "........", "::::----", free=8)]},
+]
+JOBS = [
+    ("running", "llm-sft-b64-3", 4, 4, 4, "rack r2, 1 hop", 91, 7800),
+    ("queued", "vit-large-ablate-with-a-long-name-somebody-chose-12", 4, 0, 0, "3 of 4 nodes free in r2", None, 1080),
+    ("admitted", "tok-prep-1", 2, 2, 0, "pods gated, 2 of 2", None, 4),
+    ("starting", "rlhf-reward-8", 2, 2, 0, "pulling image, 1 of 2 ready", None, 41),
+    ("stopping", "sweep-lr-07-1", 1, 1, 1, "stops in 84 s for prod-eval, checkpoint 3 m old", 12, 21720),
+    ("succeeded", "eval-nightly-40", 1, 1, 1, "exit 0", None, 720),
+    ("failed", "llm-sft-b32-2", 64, 64, 64, "rank 2 out of GPU memory, exit 1", None, 6240),
+    ("cancelled", "vit-large-old-1", 2, 0, 0, "cancelled by bob", None, 1980),
+]  # fmt: skip
+COLUMNS = ("state", "name", "workers", "held", "running", "why", "util", "age")
+CONTEXT = {
+    "figure": FIGURE,
+    "blocks": BLOCKS,
+    "jobs": [dict(zip(COLUMNS, job, strict=True)) for job in JOBS],
+    "facts": [
+        {"label": "Asked for", "value": 32, "note": "GPUs, 4 x 8 H100"},
+        {"label": "Queue", "value": "vision", "note": "40 of 64 used"},
+        {"label": "Priority", "value": "research", "note": "can be preempted"},
+        {"label": "Time limit", "value": "12 h"},
+        {"label": "Cluster", "value": "sim-east"},
+    ],
+    "chips": [
+        {"label": "Mine", "url": "?mine=1", "is_active": True},
+        {"label": "State: live", "options": [{"label": "All", "url": "?"}, {"label": "Live", "url": "?s"}]},
+        {"label": "Last 7 days", "url": "?days=7"},
+    ],
+    "tabs": [
+        {"label": "Overview", "url": "?tab=o", "is_current": True},
+        {"label": "Logs", "url": "?tab=l"},
+        {"label": "Events", "url": "?tab=e", "count": 12},
+    ],
+    "pager": {"newer_url": "?after=1", "older_url": "?before=1"},
+    "shares": [("neutral", 600), ("active", 360), ("hatch", 120)],
+}  # fmt: skip
+
+
+def gallery(request: HttpRequest) -> HttpResponse:
+    """Show every component once."""
+    return render(request, "gallery.html", CONTEXT | {"live_url": request.GET.get("live", "")})
+
+
+def nothing(request: HttpRequest, **parts: str) -> HttpResponse:
+    """Answer with an empty page in the frame."""
+    page = engines["django"].from_string("{% extends 'base.html' %}{% block heading %}<h1>A page</h1>{% endblock %}")
+    return HttpResponse(page.render({}, request))
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """Fail."""
+    raise RuntimeError("on purpose")
+
+
+def _pages(names: str) -> list[URLPattern]:
+    return [path(f"{name}/", nothing, name=name) for name in names.split()]
+
+
+_people = _pages("teams tokens sign_in sign_out password switch_team audit")
+_jobs = _pages("list services new_training new_service")
+_clusters = _pages("list fleet")
+_quotas = _pages("queues console")
+urlpatterns = [
+    path("", gallery, name="home"),
+    path("broken/", broken),
+    path("people/", include((_people, "identity"))),
+    path("jobs/", include((_jobs, "jobs"))),
+    path("clusters/", include((_clusters, "clusters"))),
+    path("quotas/", include((_quotas, "quotas"))),
+]
