@@ -229,6 +229,11 @@ MUSTER_ALLOW_PLAIN_HTTP = env.bool("MUSTER_ALLOW_PLAIN_HTTP", default=DEMO)
 MUSTER_CLUSTER_HOSTS = env.list("MUSTER_CLUSTER_HOSTS", default=[])
 MUSTER_BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
 MUSTER_SCRAPE_S = env.float("MUSTER_SCRAPE_S", default=2.0 if DEMO else 15.0)
+MUSTER_GATHER_S = env.float("MUSTER_GATHER_S", default=60.0)
+MUSTER_BIND_S = env.float("MUSTER_BIND_S", default=60.0)
+MUSTER_START_S = env.float("MUSTER_START_S", default=900.0)
+MUSTER_PULL_GRACE_S = env.float("MUSTER_PULL_GRACE_S", default=120.0)
+MUSTER_GIT_IMAGE = env.str("MUSTER_GIT_IMAGE", default="alpine/git:2.47.2")
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)
 
 LOGGING = logging_config(

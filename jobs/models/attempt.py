@@ -35,9 +35,13 @@ class Attempt(TimestampedModel):
     workers = models.PositiveIntegerField()
     # The lowest topology level whose one domain holds all ranks.
     level = models.CharField(max_length=20, blank=True)
+    # What the pods ask for, "nvidia.com/gpu": one for the whole attempt, replicas that join later included.
+    resource_name = models.CharField(max_length=317)
     step = models.CharField(max_length=10, choices=Step, default=Step.PLANNED)
     step_at = models.DateTimeField()
     due_at = models.DateTimeField()
+    # What was observed after this has not been looked at yet.
+    looked_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
     fence = models.PositiveIntegerField(default=0)
     # Why it is being stopped (an outcome code), in words for people, and the rank that caused it.

@@ -1,0 +1,14 @@
+"""How long the driver waits for a cluster, in seconds; settings override each."""
+
+from django.conf import settings
+
+# T1: all pods of the gang stand at the gate.
+GATHER_S: float = settings.MUSTER_GATHER_S
+# T2: all released pods are bound to their nodes.
+BIND_S: float = settings.MUSTER_BIND_S
+# T3: all run. Images of tens of gigabytes take minutes.
+START_S: float = settings.MUSTER_START_S
+# A pull that fails may be a passing fault of the registry.
+PULL_GRACE_S: float = settings.MUSTER_PULL_GRACE_S
+# The infrastructure may end a run this often before it is given up.
+MAX_REQUEUES = 20

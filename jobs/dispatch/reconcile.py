@@ -1,0 +1,122 @@
+"""The one driver: claims the attempts that are due, compares wanted rows with observed rows, takes one step each.
+
+It never waits for a cluster. What a step leaves to wait for comes back as an observation, which makes the attempt due
+again; a lost hint costs one look (`due_at`), a lost worker one claim.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+import structlog
+from clusters.selectors.capacity import stale_cluster_ids
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from clusters.k8s.gateway import Gateway, gateway_for
+from clusters.k8s.values import GatewayError, Unreachable
+from clusters.models import ObservedObject, ObservedPod
+from jobs.dispatch import replicas, run, start, stop
+from jobs.dispatch.progress import FencedOffError, advance
+from jobs.dispatch.view import View, load_views
+from jobs.models import Attempt
+from portal.core import clock
+from portal.core.enqueue import enqueue
+
+log = structlog.get_logger(__name__)
+
+Step = Attempt.Step
+StepFunction = Callable[[View, Gateway], None]
+
+BATCH = 50
+# Longer than a task may run, so that a claim is never taken from a worker that still works.
+CLAIM = timedelta(seconds=40)
+# An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
+COMMIT_LAG = timedelta(seconds=1)
+RETRY_S = 2.0
+
+GANG_STEPS: Mapping[str, StepFunction] = {
+    Step.PLANNED: start.create,
+    Step.CREATED: start.attach,
+    Step.ATTACHED: start.open_gate,
+    Step.GATHERING: start.gather,
+    Step.RELEASING: start.release,
+    Step.STARTING: start.confirm,
+    Step.RUNNING: run.review,
+    Step.STOPPING: stop.pursue,
+}
+SERVICE_STEPS: Mapping[str, StepFunction] = {
+    Step.PLANNED: start.create,
+    Step.CREATED: start.attach,
+    Step.ATTACHED: replicas.open_service,
+    Step.STARTING: replicas.review,
+    Step.RUNNING: replicas.review,
+    Step.STOPPING: stop.pursue,
+}
+
+
+def reconcile_due() -> int:
+    """Advance a batch of due attempts by one step each; ask for another pass when some are due at once."""
+    attempts = _claim()
+    unreachable: set[int] = set()
+    for view in load_views(attempts):
+        _advance(view, unreachable)
+    if _workable().filter(due_at__lte=clock.now()).exists():
+        enqueue("jobs.tasks.reconcile")
+    return len(attempts)
+
+
+def _claim() -> list[Attempt]:
+    now = clock.now()
+    with transaction.atomic():
+        due = _is_due().select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("due_at", "pk")
+        keys = list(due.values_list("pk", flat=True)[:BATCH])
+        Attempt.objects.filter(pk__in=keys).update(claimed_until=now + CLAIM, fence=F("fence") + 1)
+    claimed = Attempt.objects.filter(pk__in=keys).select_related("job__team", "job__queue", "cluster")
+    return list(claimed.order_by("due_at", "pk"))
+
+
+def _is_due() -> QuerySet[Attempt]:
+    return _workable().filter(Q(due_at__lte=clock.now()) | _news(ObservedPod) | _news(ObservedObject))
+
+
+def _workable() -> QuerySet[Attempt]:
+    now = clock.now()
+    return (
+        Attempt.objects.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
+        .exclude(step=Step.ENDED)
+        # While a cluster is stale nothing is released and nothing is started on it.
+        .exclude(cluster_id__in=stale_cluster_ids(now))
+    )
+
+
+def _news(model: type[ObservedPod] | type[ObservedObject]) -> Exists:
+    """Whether something of the attempt was observed since the last look at it."""
+    return Exists(
+        model.objects.filter(
+            run=OuterRef("job__uid"), attempt=OuterRef("number"), seen_at__gt=OuterRef("looked_at") - COMMIT_LAG
+        )
+    )
+
+
+def _advance(view: View, unreachable: set[int]) -> None:
+    steps = SERVICE_STEPS if view.job.is_service else GANG_STEPS
+    try:
+        if view.cluster.pk in unreachable:
+            return advance(view, due_s=RETRY_S)
+        return steps[view.attempt.step](view, gateway_for(view.cluster))
+    except FencedOffError:
+        log.warning("fenced_off", attempt=view.attempt.object_name)
+    except Unreachable as error:
+        # One hanging cluster costs one time-out a pass, not one an attempt.
+        unreachable.add(view.cluster.pk)
+        _try_later(view, error)
+    except GatewayError as error:
+        _try_later(view, error)
+
+
+def _try_later(view: View, error: GatewayError) -> None:
+    log.warning("step_failed", attempt=view.attempt.object_name, step=view.attempt.step, error=str(error))
+    try:
+        advance(view, due_s=RETRY_S)
+    except FencedOffError:
+        log.warning("fenced_off", attempt=view.attempt.object_name)

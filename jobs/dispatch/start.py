@@ -1,0 +1,196 @@
+"""S1 to S6: from a held place to a gang that runs there, or back again whole."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from django.conf import settings
+from django.db import transaction
+
+from clusters.k8s.gateway import Gateway
+from clusters.k8s.values import AlreadyExists, Invalid, JsonObject, NotFound, Refused
+from clusters.manifests import names, patches
+from clusters.manifests.patches import NotGatedError
+from clusters.models import NodeAccelerator, ObservedPod
+from jobs import transitions
+from jobs.dispatch import limits, render, run, stop
+from jobs.dispatch.progress import advance
+from jobs.dispatch.stop import Cause
+from jobs.dispatch.view import View
+from jobs.models import Allocation, Attempt, Job
+from jobs.transitions import Event
+
+Step = Attempt.Step
+# Enough to hide a server's latency, few enough for its priority and fairness.
+PARALLEL_PATCHES = 8
+
+
+def create(view: View, gateway: Gateway) -> None:
+    """S1: create the object, suspended or gated; one that is there already is adopted if it is ours."""
+    if stop.is_wanted(view):
+        return stop.begin(view, stop.CANCELLED)
+    body = render.main_object(view)
+    try:
+        made = gateway.create(view.kind, view.attempt.namespace, body)
+    except AlreadyExists:
+        made = gateway.get(view.kind, view.attempt.namespace, view.attempt.object_name)
+        if not _is_same(made, body):
+            return stop.begin(view, stop.again("another object has this name"))
+    except (Refused, Invalid, NotFound) as refusal:
+        return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
+    return advance(view, step=Step.CREATED, due_s=0, object_uid=made["metadata"]["uid"])
+
+
+def attach(view: View, gateway: Gateway) -> None:
+    """S2: create what the object owns (the service by which ranks or callers find it)."""
+    for kind, body in render.owned_objects(view):
+        try:
+            gateway.create(kind, view.attempt.namespace, body)
+        except AlreadyExists:
+            continue  # made by an earlier try of this same step
+        except (Refused, Invalid) as refusal:
+            return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
+    return advance(view, step=Step.ATTACHED, due_s=0)
+
+
+def open_gate(view: View, gateway: Gateway) -> None:
+    """S3: let the controller create the pods; each still stands at its gate."""
+    if stop.is_wanted(view):
+        return stop.begin(view, stop.CANCELLED)
+    place = (view.kind, view.attempt.namespace, view.attempt.object_name)
+    try:
+        gateway.patch_json(*place, patches.unsuspend(view.attempt.object_uid))
+    except Invalid:
+        # A failed test says only that the state moved: look at what it is now.
+        found = gateway.get(*place)
+        if found["metadata"]["uid"] != view.attempt.object_uid or found["spec"].get("suspend"):
+            return stop.begin(view, stop.again("the object changed on the cluster"))
+    except NotFound:
+        return stop.begin(view, stop.again("the object was deleted on the cluster"))
+    with transaction.atomic():
+        advance(view, step=Step.GATHERING, due_s=1)
+        transitions.move(view.job, frm=Job.State.ADMITTED, to=Job.State.STARTING, event=Event("starting"))
+    return None
+
+
+def gather(view: View, _gateway: Gateway) -> None:
+    """S4: wait until every rank has its pod at the gate and every node of the plan still stands."""
+    if stop.is_wanted(view):
+        return stop.begin(view, stop.CANCELLED)
+    waiting = {pod.rank for pod in view.present if pod.is_gated and not pod.is_deleting}
+    if len(waiting) < view.attempt.workers:
+        if view.step_age_s < limits.GATHER_S:
+            return advance(view, due_s=1)
+        warning = view.object.warning if view.object else ""
+        code = Job.Outcome.REFUSED if warning else ""
+        return stop.begin(view, Cause(code=code, message=warning or "not all pods were created", requeues=not warning))
+    if culprit := _fallen_node(view.held):
+        return stop.begin(view, stop.again(f"node {culprit.node.name} changed", node=culprit.node))
+    return advance(view, step=Step.RELEASING, due_s=0)
+
+
+def release(view: View, gateway: Gateway) -> None:
+    """S5: give each rank its node and take its gate away, in one patch a rank."""
+    domain = settings.MUSTER_DOMAIN
+    listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
+    pods = {_rank(pod): pod for pod in listed.get("items") or () if "deletionTimestamp" not in pod["metadata"]}
+    if len(pods) < view.attempt.workers:
+        return stop.begin(view, stop.again("a pod was deleted before the start"))
+    with ThreadPoolExecutor(PARALLEL_PATCHES) as pool:
+        done = list(pool.map(lambda row: release_pod(gateway, pods[row.rank], row.node.name, domain), view.held))
+    if not all(done):
+        return stop.begin(view, stop.again("a pod was changed on the cluster"))
+    return advance(view, step=Step.STARTING, due_s=1)
+
+
+def release_pod(gateway: Gateway, pod: JsonObject, node: str, domain: str) -> bool:
+    """Pin one pod and open its gate; True also when an earlier try did so, False when it stands elsewhere."""
+    place = ("pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
+    try:
+        gateway.patch_json(*place, patches.release(pod, node, domain))
+    except NotGatedError:
+        return patches.pinned_node(pod) == node
+    except NotFound:
+        return False
+    except Invalid:
+        # Another try of ours may have been faster: what counts is where the pod stands now.
+        found = gateway.get(*place)
+        return not names.is_gated(found, domain) and patches.pinned_node(found) == node
+    return True
+
+
+def confirm(view: View, gateway: Gateway) -> None:
+    """S6: all pods bound where planned (T2), all running (T3)."""
+    if stop.is_wanted(view):
+        return stop.begin(view, stop.CANCELLED)
+    if run.has_ended(view):
+        return run.settle(view, gateway)
+    planned = {row.rank: row for row in view.held}
+    strays = [pod for pod in view.present if pod.node_name and pod.node_name != planned[pod.rank].node.name]
+    if strays:
+        return stop.begin(view, stop.again(f"rank {strays[0].rank} was bound elsewhere"))
+    if len([pod for pod in view.present if pod.phase in ("Running", "Succeeded")]) == view.attempt.workers:
+        return begin_running(view)
+    return _still_starting(view, planned)
+
+
+def begin_running(view: View) -> None:
+    """All ranks run: the clock of `max_runtime_s` starts."""
+    with transaction.atomic():
+        advance(view, step=Step.RUNNING, due_s=run.REVIEW_S, started_at=view.now)
+        transitions.move(
+            view.job,
+            frm=Job.State.STARTING,
+            to=Job.State.RUNNING,
+            event=Event("running"),
+            started_at=view.now,
+            commit=run.commit_of(view),
+        )
+
+
+def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> None:
+    unbound = [pod for pod in view.present if not pod.node_name]
+    if unbound and view.step_age_s >= limits.BIND_S:
+        node = planned[unbound[0].rank].node
+        return stop.begin(view, stop.again(unbound[0].message or "not bound", node=node))
+    if (pulling := failed_pull(view.present)) and view.step_age_s >= limits.PULL_GRACE_S:
+        return stop.begin(view, Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message, rank=pulling.rank))
+    if view.step_age_s >= limits.START_S:
+        late = next((pod for pod in view.present if pod.phase == "Pending"), None)
+        is_mount = late is not None and "ount" in f"{late.reason} {late.message}"
+        code = Job.Outcome.MOUNT if is_mount else Job.Outcome.TIMEOUT
+        return stop.begin(
+            view, Cause(code=code, message=late.message if late else "", rank=late.rank if late else None)
+        )
+    return advance(view, due_s=2)
+
+
+def failed_pull(pods: Sequence[ObservedPod]) -> ObservedPod | None:
+    """The first pod whose image cannot be pulled."""
+    return next((pod for pod in pods if pod.reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")), None)
+
+
+def _is_same(found: JsonObject, wanted: JsonObject) -> bool:
+    """Whether an object of our name was made by an earlier try of this very attempt."""
+    key = names.label(settings.MUSTER_DOMAIN, "spec-hash")
+    have, want = ((body["metadata"].get("annotations") or {}).get(key) for body in (found, wanted))
+    return bool(want) and have == want
+
+
+def _fallen_node(held: Sequence[Allocation]) -> Allocation | None:
+    """A node of the plan that was lost, closed or overbooked between the decision and the release."""
+    overbooked = set(
+        NodeAccelerator.objects.filter(node__in=[row.node_id for row in held])
+        .extra(where=["held + clusters_nodeaccelerator.foreign > allocatable"])
+        .values_list("node_id", "flavor_id")
+    )
+    for row in held:
+        node = row.node
+        if node.gone_at or node.uid != row.node_uid or not node.is_ready or node.is_cordoned:
+            return row
+        if (row.node_id, row.flavor_id) in overbooked:
+            return row
+    return None
+
+
+def _rank(pod: JsonObject) -> int:
+    return int(pod["metadata"]["labels"][names.INDEX_LABEL])

@@ -1,0 +1,82 @@
+"""What one step of the driver looks at: the wanted rows and the observed rows of one attempt."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusters.models import Cluster, ObservedObject, ObservedPod
+from jobs.models import Allocation, Attempt, Job
+from portal.core import clock
+
+TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One attempt as of `now`. `pods` holds those that are gone too, newest last."""
+
+    attempt: Attempt
+    job: Job
+    cluster: Cluster
+    held: tuple[Allocation, ...]
+    pods: tuple[ObservedPod, ...]
+    object: ObservedObject | None
+    now: datetime
+
+    @property
+    def kind(self) -> str:
+        """The kind of object that the attempt is on its cluster, as the gateway names it."""
+        return "deployments" if self.job.is_service else "jobs"
+
+    @property
+    def present(self) -> tuple[ObservedPod, ...]:
+        """The pods that exist."""
+        return tuple(pod for pod in self.pods if pod.gone_at is None)
+
+    @property
+    def step_age_s(self) -> float:
+        """Seconds in this step; never negative, should the clock have been set back."""
+        return max(0.0, (self.now - self.attempt.step_at).total_seconds())
+
+    def allocation_of(self, rank: int | None) -> Allocation | None:
+        """The place of a rank."""
+        return next((row for row in self.held if row.rank == rank), None)
+
+
+def load_views(attempts: Sequence[Attempt]) -> list[View]:
+    """Read what belongs to the attempts in three queries."""
+    now = clock.now()
+    held = _grouped(
+        Allocation.objects.filter(attempt__in=attempts, released_at=None).select_related("node").order_by("rank")
+    )
+    runs = [attempt.job.uid for attempt in attempts]
+    pods: dict[tuple[int, str, int], list[ObservedPod]] = defaultdict(list)
+    for pod in ObservedPod.objects.filter(run__in=runs).order_by("created_at", "pk"):
+        pods[pod.cluster_id, pod.run, pod.attempt].append(pod)
+    objects = {
+        (row.cluster_id, row.run, row.attempt): row
+        for row in ObservedObject.objects.filter(run__in=runs, gone_at=None).order_by("pk")
+    }
+    views = []
+    for attempt in attempts:
+        key = (attempt.cluster_id, attempt.job.uid, attempt.number)
+        views.append(
+            View(
+                attempt=attempt,
+                job=attempt.job,
+                cluster=attempt.cluster,
+                held=tuple(held[attempt.pk]),
+                pods=tuple(pods[key]),
+                object=objects.get(key),
+                now=now,
+            )
+        )
+    return views
+
+
+def _grouped(rows: Iterable[Allocation]) -> dict[int, list[Allocation]]:
+    groups: dict[int, list[Allocation]] = defaultdict(list)
+    for row in rows:
+        groups[row.attempt_id].append(row)
+    return groups

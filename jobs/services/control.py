@@ -1,0 +1,88 @@
+"""What people do to their jobs. A request marks what is wanted; the driver acts on the cluster."""
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.translation import gettext as _
+
+from jobs import transitions
+from jobs.models import Attempt, Job
+from jobs.transitions import Event
+from portal.core import audit, clock
+from portal.core.audit import Actor, Target
+from portal.core.enqueue import enqueue
+from portal.core.errors import DomainError
+
+MAX_REPLICAS = 100
+MAX_LABELS = 20
+
+
+@transaction.atomic
+def cancel_job(*, actor: Actor, job: Job) -> None:
+    """Cancel a job: at once while it only waits, else by asking the driver to stop it. Cancelling twice is the same.
+
+    Raise DomainError when it is over.
+    """
+    now = clock.now()
+    event = Event("cancelled", actor=actor.name)
+    columns = {"cancelled_by": actor.name, "outcome_code": Job.Outcome.CANCELLED, "finished_at": now}
+    if transitions.move(job, frm=Job.State.QUEUED, to=Job.State.CANCELLED, event=event, **columns):
+        audit.record(actor, "job.cancel", _target(job), before={"state": "queued"}, after={"state": "cancelled"})
+        enqueue("jobs.tasks.run_cycle")
+        return
+    live = Job.objects.filter(pk=job.pk, state__in=Job.HOLDING)
+    if live.filter(cancel_requested_at=None).update(
+        cancel_requested_at=now, cancelled_by=actor.name, version=F("version") + 1
+    ):
+        audit.record(actor, "job.cancel", _target(job), after={"cancel_requested": True})
+        transitions.tell(job, Event("cancel_requested", actor=actor.name))
+    elif not live.exists():
+        raise DomainError(_("%(job)s is over already.") % {"job": job.full_name}, code="already_over")
+    _wake(job)
+
+
+@transaction.atomic
+def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
+    """Set how many replicas a service wants. Raise DomainError when it is not a service or is over."""
+    if not job.is_service:
+        raise DomainError(_("Only services can be scaled."), code="not_a_service")
+    if not 0 <= replicas <= MAX_REPLICAS:
+        text = _("Replicas must be from 0 to %(most)d.") % {"most": MAX_REPLICAS}
+        raise DomainError(text, code="out_of_range", field="replicas", numbers={"most": MAX_REPLICAS})
+    before = job.workers
+    spec = {**job.spec, "replicas": replicas}
+    rows = Job.objects.filter(pk=job.pk, version=job.version).exclude(state__in=Job.FINAL)
+    changed = rows.update(
+        workers=replicas,
+        min_workers=min(1, replicas),
+        gpus=replicas * job.gpus_per_worker,
+        spec=spec,
+        version=F("version") + 1,
+    )
+    if not changed:
+        raise DomainError(_("The service changed meanwhile; look again."), code="stale")
+    audit.record(actor, "job.scale", _target(job), before={"replicas": before}, after={"replicas": replicas})
+    transitions.tell(job, Event("scaled", {"before": before, "after": replicas}, actor.name))
+    _wake(job)
+    enqueue("jobs.tasks.run_cycle")
+
+
+@transaction.atomic
+def label_job(*, actor: Actor, job: Job, labels: dict[str, str]) -> None:
+    """Add labels to a job; an empty value removes one."""
+    merged = {key: value for key, value in {**job.labels, **labels}.items() if value}
+    if len(merged) > MAX_LABELS:
+        text = _("A job has at most %(most)d labels.") % {"most": MAX_LABELS}
+        raise DomainError(text, code="too_many", field="labels", numbers={"most": MAX_LABELS})
+    if not Job.objects.filter(pk=job.pk, version=job.version).update(labels=merged, version=F("version") + 1):
+        raise DomainError(_("The job changed meanwhile; look again."), code="stale")
+    audit.record(actor, "job.label", _target(job), before={"labels": job.labels}, after={"labels": merged})
+    transitions.announce(job)
+
+
+def _target(job: Job) -> Target:
+    return Target("job", job.uid, job.full_name, job.team_id)
+
+
+def _wake(job: Job) -> None:
+    Attempt.objects.filter(job=job).exclude(step=Attempt.Step.ENDED).update(due_at=clock.now())
+    enqueue("jobs.tasks.reconcile")

@@ -1,0 +1,206 @@
+"""Take a checked JobSpec into the queue: the rules that need rows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils.translation import gettext as _
+from quotas.selectors.priority import priority_for
+
+from clusters import quantities
+from clusters.models import Cluster, NodeAccelerator, PersistentClaim, ResourceFlavor
+from jobs import transitions
+from jobs.jobspec.fields import JobSpec
+from jobs.models import Job, JobEvent, JobName
+from portal.core import audit, clock
+from portal.core.audit import Actor, Target
+from portal.core.enqueue import enqueue
+from portal.core.errors import InvalidInputError
+from portal.identity.models import Team, TeamSecret, User
+from quotas.models import PriorityClass, Queue, Quota
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A JobSpec with the rows that its names stand for."""
+
+    spec: JobSpec
+    team: Team
+    queue: Queue
+    priority_class: PriorityClass
+    flavors: tuple[ResourceFlavor, ...]
+    clusters: tuple[Cluster, ...]
+
+
+def resolve(spec: JobSpec, *, team: Team) -> Request:
+    """Find the rows behind the names of a spec. Raise InvalidInputError that names each field and its limit."""
+    problems: dict[str, list[str]] = {}
+    queue = _queue(spec, team, problems)
+    flavors = _flavors(spec, queue, problems)
+    clusters = _clusters(spec, team, problems)
+    _check_secrets(spec, team, problems)
+    _check_size(spec, flavors, problems)
+    priority_class = priority_for(team, spec.priority)
+    if problems or queue is None:
+        raise InvalidInputError(problems)
+    return Request(spec, team, queue, priority_class, flavors, clusters)
+
+
+@transaction.atomic
+def submit_job(
+    *,
+    actor: Actor,
+    owner: User,
+    request: Request,
+    warnings: Iterable[Mapping[str, object]] = (),
+    parent: Job | None = None,
+) -> Job:
+    """Queue a job and ask for a cycle."""
+    spec = request.spec
+    wanted = spec.workers if spec.replicas is None else spec.replicas
+    job = Job.objects.create(
+        team=request.team,
+        queue=request.queue,
+        owner=owner,
+        name=spec.name,
+        number=_next_number(request.team, spec.name),
+        kind=spec.kind,
+        workload=spec.workload,
+        spec=replace(spec, queue=request.queue.name, priority=request.priority_class.name).as_document(),
+        labels=dict(spec.labels),
+        parent=parent,
+        priority_class=request.priority_class,
+        priority=request.priority_class.value,
+        workers=wanted,
+        # A service starts with the replicas that fit.
+        min_workers=min(1, wanted) if spec.kind == Job.Kind.INFERENCE else spec.min_workers,
+        gpus_per_worker=spec.gpus_per_worker,
+        gpus=spec.gpus,
+        cpu_milli=quantities.millis(spec.cpu.request) if spec.cpu else 0,
+        memory_mib=-(-quantities.whole(spec.memory.request) // MIB) if spec.memory else 0,
+        flavor_ids=[flavor.pk for flavor in request.flavors] if spec.accelerators else [],
+        cluster_ids=[cluster.pk for cluster in request.clusters],
+        topology_mode=spec.topology.mode,
+        topology_level=spec.topology.level or "",
+        spread_policy=spec.spread_policy,
+        tolerations=[
+            {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in spec.tolerations
+        ],
+        warnings=[dict(warning) for warning in warnings],
+    )
+    JobEvent.objects.create(job=job, at=clock.now(), code="queued", data={"gpus": job.gpus}, actor=actor.name)
+    target = Target("job", job.uid, job.full_name, job.team_id)
+    audit.record(actor, "job.submit", target, after={"spec": job.spec})
+    transitions.announce(job)
+    enqueue("jobs.tasks.run_cycle")
+    return job
+
+
+def _next_number(team: Team, name: str) -> int:
+    row, _made = JobName.objects.get_or_create(team=team, name=name)
+    # The update locks the row until the commit, so two submits of one name get two numbers.
+    JobName.objects.filter(pk=row.pk).update(last_number=F("last_number") + 1)
+    return JobName.objects.values_list("last_number", flat=True).get(pk=row.pk)
+
+
+def _queue(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> Queue | None:
+    queues = {queue.name: queue for queue in Queue.objects.filter(team=team)}
+    if spec.queue is None:
+        queue = next((queue for queue in queues.values() if queue.is_default), None)
+        if queue is None:
+            problems["queue"] = [_("The team %(team)s has no default queue.") % {"team": team.slug}]
+        return queue
+    if spec.queue not in queues:
+        names = ", ".join(sorted(queues)) or "-"
+        problems["queue"] = [_("Unknown queue. The queues of this team are: %(names)s.") % {"names": names}]
+    return queues.get(spec.queue)
+
+
+def _flavors(spec: JobSpec, queue: Queue | None, problems: dict[str, list[str]]) -> tuple[ResourceFlavor, ...]:
+    known = {flavor.name: flavor for flavor in ResourceFlavor.objects.all()}
+    quota = dict(Quota.objects.filter(queue=queue).values_list("flavor_id", "nominal")) if queue else {}
+    granted = [flavor for flavor in known.values() if quota.get(flavor.pk, 0) > 0]
+    if not spec.accelerators:
+        if queue and not granted:
+            problems["accelerators"] = [_("The queue %(queue)s has no GPU quota.") % {"queue": queue.name}]
+        return tuple(granted)
+    for index, name in enumerate(spec.accelerators):
+        if name not in known:
+            names = ", ".join(known) or "-"
+            problems[f"accelerators[{index}]"] = [_("Unknown accelerator. Known are: %(names)s.") % {"names": names}]
+    chosen = tuple(known[name] for name in spec.accelerators if name in known)
+    if queue and chosen and not any(flavor in granted for flavor in chosen):
+        names = ", ".join(flavor.name for flavor in chosen)
+        text = _("The queue %(queue)s has no quota for %(flavors)s.") % {"queue": queue.name, "flavors": names}
+        problems.setdefault("accelerators", []).append(text)
+    return chosen
+
+
+def _clusters(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> tuple[Cluster, ...]:
+    """Return the clusters that qualify; an empty tuple means that any does."""
+    known = {cluster.name: cluster for cluster in Cluster.objects.filter(is_enabled=True)}
+    for index, name in enumerate(spec.clusters):
+        if name not in known:
+            names = ", ".join(sorted(known)) or "-"
+            problems[f"clusters[{index}]"] = [_("Unknown cluster. Known are: %(names)s.") % {"names": names}]
+    allowed = [known[name] for name in spec.clusters if name in known]
+    if spec.volumes:
+        allowed = _with_claims(spec, team, allowed or list(known.values()), problems)
+    return tuple(allowed)
+
+
+def _with_claims(spec: JobSpec, team: Team, candidates: list[Cluster], problems: dict[str, list[str]]) -> list[Cluster]:
+    """Keep the clusters that have all claims in the team's namespace, if any has."""
+    rows = PersistentClaim.objects.filter(
+        cluster__in=candidates, namespace=team.namespace, name__in=[volume.claim for volume in spec.volumes]
+    )
+    claims = {(row.cluster_id, row.name): row for row in rows}
+    wanted = spec.workers if spec.replicas is None else spec.replicas
+    for index, volume in enumerate(spec.volumes):
+        modes = [set(row.access_modes) for (_cluster, name), row in claims.items() if name == volume.claim]
+        if wanted > 1 and modes and not any(mode & {"ReadWriteMany", "ReadOnlyMany"} for mode in modes):
+            problems[f"volumes[{index}].claim"] = [
+                _("%(claim)s can be mounted on one node at a time; %(workers)d workers need a shared claim.")
+                % {"claim": volume.claim, "workers": wanted}
+            ]
+    names = {volume.claim for volume in spec.volumes}
+    complete = [cluster for cluster in candidates if all((cluster.pk, name) in claims for name in names)]
+    return complete or candidates
+
+
+def _check_secrets(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> None:
+    asked = [(f"secrets[{index}].name", secret.name, secret.key) for index, secret in enumerate(spec.secrets)]
+    if spec.image_pull_secret:
+        asked.append(("image_pull_secret", spec.image_pull_secret, ""))
+    if spec.code and spec.code.secret:
+        asked.append(("code.secret", spec.code.secret, ""))
+    if not asked:
+        return
+    listed = dict(TeamSecret.objects.filter(team=team).values_list("name", "keys"))
+    for field, name, key in asked:
+        if name not in listed:
+            text = _("An administrator has not listed the secret %(name)s for this team.") % {"name": name}
+            problems[field] = [text]
+        elif key and key not in listed[name]:
+            keys = ", ".join(listed[name]) or "-"
+            problems[field.replace(".name", ".key")] = [_("This secret has the keys: %(keys)s.") % {"keys": keys}]
+
+
+def _check_size(spec: JobSpec, flavors: tuple[ResourceFlavor, ...], problems: dict[str, list[str]]) -> None:
+    if not spec.gpus_per_worker or not flavors:
+        return
+    most = dict(
+        NodeAccelerator.objects.filter(flavor__in=flavors, node__gone_at=None)
+        .values_list("flavor__name")
+        .annotate(most=Max("allocatable"))
+    )
+    # With no node of the flavor in sight there is nothing to compare with: the job waits and says so.
+    if most and max(most.values()) < spec.gpus_per_worker:
+        flavor, number = max(most.items(), key=lambda item: item[1])
+        problems["gpus_per_worker"] = [
+            _("%(asked)d GPUs per worker; %(flavor)s nodes offer at most %(most)d.")
+            % {"asked": spec.gpus_per_worker, "flavor": flavor, "most": number}
+        ]

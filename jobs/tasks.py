@@ -1,0 +1,23 @@
+"""Doors for the worker: unpack, call one function. Time limits stay far below the broker's visibility time-out."""
+
+from celery import shared_task
+
+from jobs.dispatch.reconcile import reconcile_due
+from jobs.engine import cycle
+from portal.core import enqueue, heartbeat
+
+
+@shared_task(ignore_result=True, soft_time_limit=25, time_limit=30)
+def run_cycle() -> None:
+    """Run one scheduling cycle; a second copy finds the lease taken and leaves."""
+    enqueue.picked_up("jobs.tasks.run_cycle")
+    heartbeat.beat("worker")
+    cycle.run_once()
+
+
+@shared_task(ignore_result=True, soft_time_limit=30, time_limit=35)
+def reconcile() -> None:
+    """Advance the attempts that are due by one step each."""
+    enqueue.picked_up("jobs.tasks.reconcile")
+    heartbeat.beat("worker")
+    reconcile_due()
