@@ -6,10 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from portal.core.models import TimestampedModel
 from portal.identity.models import Team
-
-# Kubernetes keeps the prefix and all values above for itself.
-RESERVED_PREFIX = "system-"
-MAX_VALUE = 1_000_000_000
+from quotas.policy.limits import MAX_PRIORITY, RESERVED_PREFIX
 
 
 class PriorityClass(TimestampedModel):
@@ -36,7 +33,7 @@ class PriorityClass(TimestampedModel):
         ordering = ["-value"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(value__gte=-MAX_VALUE, value__lte=MAX_VALUE),
+                condition=models.Q(value__gte=-MAX_PRIORITY, value__lte=MAX_PRIORITY),
                 name="priority_value_in_range",
             ),
             models.CheckConstraint(

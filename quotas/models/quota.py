@@ -5,9 +5,7 @@ from django.db import models
 from clusters.models import ResourceFlavor
 from portal.core.models import TimestampedModel
 from quotas.models.queue import Cohort, Queue
-
-# Far above any fleet, far below what overflows: larger values are refused, not wrapped.
-MAX_GPUS = 1_000_000
+from quotas.policy.limits import MAX_GPUS
 
 
 class Quota(TimestampedModel):

@@ -1,0 +1,165 @@
+"""Reads of the quota tree, each in a fixed number of queries whatever its size."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from portal.identity.models import Team
+from quotas.models import Cohort, Queue, Quota, QuotaUsage
+
+# One cell of the matrices: (node id, flavor id).
+Cell = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaNode:
+    """A cohort or, as a leaf, a queue. `id` is "cohort:PK" or "queue:PK"; `parent` is such an id, None for a root."""
+
+    id: str
+    pk: int
+    name: str
+    parent: str | None
+    depth: int
+    organization_id: int
+    version: int
+    team_id: int | None = None
+    is_default: bool = False
+    is_paused: bool = False
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether jobs can be submitted to it."""
+        return self.team_id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaTreeRows:
+    """The tree as rows. `nodes`: a parent stands before its children, siblings go by name, cohorts first.
+
+    nominal, used: whole GPUs by cell. A cell missing in `nominal` means none for a queue and no cap for a cohort;
+    missing in `used` means 0. A cohort's `used` already contains what its queues hold.
+    versions: the version of the quota row behind each cell of `nominal`.
+    """
+
+    nodes: tuple[QuotaNode, ...]
+    nominal: Mapping[Cell, int]
+    used: Mapping[Cell, int]
+    versions: Mapping[Cell, int]
+
+    def path(self, node_id: str) -> tuple[QuotaNode, ...]:
+        """Return the node and all above it, the node first."""
+        by_id = {node.id: node for node in self.nodes}
+        path: list[QuotaNode] = []
+        step: str | None = node_id
+        while step is not None:
+            path.append(by_id[step])
+            step = by_id[step].parent
+        return tuple(path)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLeft:
+    """What a queue may still start of one flavor. `left` is the least room on its path, never below 0."""
+
+    queue: str
+    flavor_id: int
+    nominal: int
+    used: int
+    left: int
+
+
+def cohort_id(pk: int) -> str:
+    """The node id of a cohort."""
+    return f"cohort:{pk}"
+
+
+def queue_id(pk: int) -> str:
+    """The node id of a queue."""
+    return f"queue:{pk}"
+
+
+def quota_tree(organization_id: int | None = None) -> QuotaTreeRows:
+    """Read the whole tree, or that of one organization, in four queries."""
+    cohorts = Cohort.objects.order_by("name")
+    queues = Queue.objects.select_related("cohort").order_by("name")
+    if organization_id is not None:
+        cohorts = cohorts.filter(organization_id=organization_id)
+        queues = queues.filter(cohort__organization_id=organization_id)
+    nodes = _ordered([_cohort_node(cohort) for cohort in cohorts] + [_queue_node(queue) for queue in queues])
+    known = {node.id for node in nodes}
+    quotas = {_cell(row): row for row in Quota.objects.all()}
+    used = {_cell(row): row.used for row in QuotaUsage.objects.all()}
+    return QuotaTreeRows(
+        nodes=nodes,
+        nominal={cell: row.nominal for cell, row in quotas.items() if cell[0] in known},
+        used={cell: gpus for cell, gpus in used.items() if cell[0] in known},
+        versions={cell: row.version for cell, row in quotas.items() if cell[0] in known},
+    )
+
+
+def quota_left(team: Team) -> tuple[QuotaLeft, ...]:
+    """Return one entry per queue of the team and flavor it has quota in, by queue name and flavor id."""
+    tree = quota_tree(team.organization_id)
+    own = [node for node in tree.nodes if node.team_id == team.pk]
+    cells = sorted((node.name, flavor, node.id) for node in own for held, flavor in tree.nominal if held == node.id)
+    return tuple(
+        QuotaLeft(
+            queue=name,
+            flavor_id=flavor,
+            nominal=tree.nominal[node_id, flavor],
+            used=tree.used.get((node_id, flavor), 0),
+            left=_room(tree, node_id, flavor),
+        )
+        for name, flavor, node_id in cells
+    )
+
+
+def _room(tree: QuotaTreeRows, node_id: str, flavor_id: int) -> int:
+    cells = [(node.id, flavor_id) for node in tree.path(node_id)]
+    rooms = [tree.nominal[cell] - tree.used.get(cell, 0) for cell in cells if cell in tree.nominal]
+    return max(0, min(rooms))
+
+
+def _cohort_node(cohort: Cohort) -> QuotaNode:
+    return QuotaNode(
+        id=cohort_id(cohort.pk),
+        pk=cohort.pk,
+        name=cohort.name,
+        parent=None if cohort.parent_id is None else cohort_id(cohort.parent_id),
+        depth=0,
+        organization_id=cohort.organization_id,
+        version=cohort.version,
+    )
+
+
+def _queue_node(queue: Queue) -> QuotaNode:
+    return QuotaNode(
+        id=queue_id(queue.pk),
+        pk=queue.pk,
+        name=queue.name,
+        parent=cohort_id(queue.cohort_id),
+        depth=0,
+        organization_id=queue.cohort.organization_id,
+        version=queue.version,
+        team_id=queue.team_id,
+        is_default=queue.is_default,
+        is_paused=queue.is_paused,
+    )
+
+
+def _ordered(nodes: list[QuotaNode]) -> tuple[QuotaNode, ...]:
+    """Put parents before their children and tell every node its depth (a root has 0)."""
+    children: dict[str | None, list[QuotaNode]] = {}
+    for node in nodes:
+        children.setdefault(node.parent, []).append(node)
+    ordered: list[QuotaNode] = []
+    waiting = [(0, node) for node in reversed(children.get(None, []))]
+    while waiting:
+        depth, node = waiting.pop()
+        ordered.append(replace(node, depth=depth))
+        waiting.extend((depth + 1, child) for child in reversed(children.get(node.id, [])))
+    return tuple(ordered)
+
+
+def _cell(row: Quota | QuotaUsage) -> Cell:
+    node = queue_id(row.queue_id) if row.queue_id is not None else cohort_id(row.cohort_id or 0)
+    return node, row.flavor_id
