@@ -13,7 +13,7 @@ VOLUME_NAMES = frozenset({WORKSPACE_VOLUME, SECRET_VOLUME})
 MOUNT: Json = {"name": WORKSPACE_VOLUME, "mountPath": FOLDER}
 
 # The text is fixed: address and reference come in as variables, so nothing in them can become a command. The
-# kubelet may start it again in a folder that holds half a checkout. The portal stores the commit that it reports.
+# kubelet may start it again in a folder that holds half a checkout. The portal stores the reported commit.
 SCRIPT = """\
 set -eu
 cd "$CODE_FOLDER"

@@ -12,7 +12,7 @@ MASTER_PORT = 29_500
 
 def objects(values: GangValues) -> list[Json]:
     """All objects of the attempt in the order of their creation: the Job, then the Service that it owns."""
-    return [job(values), *([service(values)] if values.workers > 1 else [])]
+    return [job(values), *([service(values)] if values.is_gang else [])]
 
 
 def job(values: GangValues) -> Json:
@@ -58,7 +58,7 @@ def _labels(values: GangValues) -> dict[str, str]:
 
 
 def _failure_policy(values: GangValues) -> Json:
-    if values.workers == 1:
+    if not values.is_gang:
         return {"backoffLimit": values.backoff_limit}
     # "Ignore" would replace one pod of a gang whose peers have died; gangs start again whole.
     disrupted = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -67,7 +67,7 @@ def _failure_policy(values: GangValues) -> Json:
 
 def _pod_spec(values: GangValues) -> Json:
     spec = pods.pod_spec(values.pod, values.identity.domain, env=_variables(values), main={})
-    if values.workers > 1:
+    if values.is_gang:
         spec = {"subdomain": values.identity.name, "restartPolicy": "Never", **spec}
     else:
         spec = {"restartPolicy": values.restart_policy, **spec}
@@ -75,7 +75,7 @@ def _pod_spec(values: GangValues) -> Json:
 
 
 def _variables(values: GangValues) -> list[Json]:
-    rendezvous = _rendezvous(values) if values.workers > 1 else []
+    rendezvous = _rendezvous(values) if values.is_gang else []
     return rendezvous + (_checkpoint(values.checkpoint) if values.checkpoint else [])
 
 

@@ -1,4 +1,4 @@
-"""Names, labels and annotations of our objects; one domain, which an installation may change, prefixes them."""
+"""Names, labels and annotations of our objects, prefixed by one domain that an installation may change."""
 
 from collections.abc import Mapping
 

@@ -45,10 +45,7 @@ def standing_tolerations(pod: PodValues, domain: str) -> tuple[TolerationValues,
     lost = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
     return (
         *(TolerationValues(key=key, operator="Exists") for key in keys),
-        *(
-            TolerationValues(key=key, operator="Exists", effect="NoExecute", seconds=NODE_LOST_S)
-            for key in lost
-        ),
+        *(TolerationValues(key=key, operator="Exists", effect="NoExecute", seconds=NODE_LOST_S) for key in lost),
     )
 
 
@@ -72,9 +69,7 @@ class _Volumes:
         container = pod.container
         for claim in container.claims:
             source: Json = {"persistentVolumeClaim": {"claimName": claim.claim}}
-            self._add(
-                _volume_name(claim.path), source, claim.path, _unless_empty("readOnly", claim.read_only)
-            )
+            self._add(_volume_name(claim.path), source, claim.path, _unless_empty("readOnly", claim.read_only))
         for file in container.secret_files:
             source = {"secret": {"secretName": file.name}}
             self._add("secret", source, file.path, {"subPath": file.key, "readOnly": True})
@@ -113,9 +108,7 @@ def _volume_name(path: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:50].strip("-") or "volume"
 
 
-def _main_container(
-    pod: PodValues, volumes: _Volumes, env: Iterable[Json], main: Mapping[str, object]
-) -> Json:
+def _main_container(pod: PodValues, volumes: _Volumes, env: Iterable[Json], main: Mapping[str, object]) -> Json:
     container = pod.container
     gpus = {pod.accelerator_resource: str(pod.gpus)}
     return {

@@ -17,7 +17,7 @@ def objects(values: ServeValues) -> list[Json]:
 
 
 def deployment(values: ServeValues) -> Json:
-    """The Deployment. A roll-out gives up a replica before it asks for another: no GPU may be left for a surge."""
+    """The Deployment. A roll-out gives up a replica first: there may be no GPU left to surge onto."""
     identity = values.identity
     spec = {
         "replicas": values.replicas,

@@ -128,12 +128,14 @@ class CheckpointValues:
 class GangValues:
     """A training attempt. `plan` names the node of each rank, for people who read the Job.
 
-    `restart_policy` and `backoff_limit` count for one worker only: a gang fails and starts again as a whole.
+    `is_gang` holds also for a gang that starts with one worker only: its program expects a rendezvous. A gang
+    fails and starts again as a whole, so `restart_policy` and `backoff_limit` count for the others.
     """
 
     identity: Identity
     pod: PodValues
     workers: int
+    is_gang: bool
     restart_policy: RestartPolicy
     backoff_limit: int
     ttl_s: int | None

@@ -35,9 +35,7 @@ ENV_MAX = 200
 LABELS_MAX = 32
 ARGUMENTS_MAX = 256
 LISTED_MAX = 32
-TEXT_TOTAL_MAX = (
-    262_144  # All variables or arguments together: the API server stores objects of about 1.5 MB.
-)
+TEXT_TOTAL_MAX = 262_144  # All variables or arguments together: the API server stores objects of about 1.5 MB.
 
 BACKOFF_LIMIT_SINGLE = 3
 TTL_S = 86_400
@@ -124,9 +122,7 @@ def _read_service(reader: Reader) -> JobSpec:
         topology=reader.part("topology", parts.read_topology) or Topology(),
         replicas=1 if replicas is None else replicas,
         port=port,
-        service_port=SERVICE_PORT
-        if service_port is None and not reader.is_null("service_port")
-        else service_port,
+        service_port=SERVICE_PORT if service_port is None and not reader.is_null("service_port") else service_port,
         readiness=reader.part("readiness", parts.read_readiness(port)),
         liveness=reader.part("liveness", parts.read_liveness(port)),
     )

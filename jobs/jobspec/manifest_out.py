@@ -25,8 +25,8 @@ GRACE_S = 120
 class Place:
     """What the decision and the cluster add: the device's resource name, the workers that start, their nodes.
 
-    `plan` has one node name per rank, `restarts` counts the attempts before this one, `code_image` is an image
-    with git and a shell.
+    `plan` has one node name per rank, `restarts` counts the attempts before this one, `code_image` is an
+    image with git and a shell.
     """
 
     accelerator_resource: str
@@ -45,7 +45,8 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         identity=identity,
         pod=_pod(spec, place),
         workers=place.workers,
-        # With retries one pod starts its container again where it is; without, the failed pod stays for its logs.
+        is_gang=spec.is_gang,
+        # With retries the pod starts its container again where it is; without, it stays for its logs.
         restart_policy="OnFailure" if backoff_limit else "Never",
         backoff_limit=backoff_limit,
         ttl_s=spec.ttl_s,
@@ -94,15 +95,12 @@ def _container(spec: JobSpec) -> ContainerValues:
             SecretVariable(env=item.env, name=item.name, key=item.key) for item in spec.secrets if item.env
         ),
         secret_files=tuple(
-            SecretFile(name=item.name, key=item.key, path=item.mount_path)
-            for item in spec.secrets
-            if item.mount_path
+            SecretFile(name=item.name, key=item.key, path=item.mount_path) for item in spec.secrets if item.mount_path
         ),
         requests={name: amount.request for name, amount in given.items()},
         limits=_limits(given),
         claims=tuple(
-            ClaimMount(claim=item.claim, path=item.mount_path, read_only=item.read_only)
-            for item in spec.volumes
+            ClaimMount(claim=item.claim, path=item.mount_path, read_only=item.read_only) for item in spec.volumes
         ),
         shared_memory=spec.shared_memory,
     )
@@ -116,9 +114,7 @@ def _code(spec: JobSpec, place: Place) -> CodeValues | None:
     code = spec.code
     if code is None:
         return None
-    return CodeValues(
-        image=place.code_image, url=code.git_url, ref=code.ref, path=code.path, secret=code.secret
-    )
+    return CodeValues(image=place.code_image, url=code.git_url, ref=code.ref, path=code.path, secret=code.secret)
 
 
 def _toleration(item: Toleration) -> TolerationValues:

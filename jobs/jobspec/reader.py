@@ -22,14 +22,27 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Reader:
     """One mapping of a document: `text("name", NAME)` gives the value or its absence and notes what is wrong.
 
-    Null and the empty text count as absent. `close` reports the keys that nobody asked for.
+    Null and the empty text count as absent. `close` reports the keys that nobody asked for, with code `unknown`.
     """
 
-    def __init__(self, values: Mapping[str, object], problems: list[Problem], path: str = "") -> None:
+    def __init__(
+        self,
+        values: Mapping[str, object],
+        problems: list[Problem],
+        path: str = "",
+        *,
+        unknown: str = "unknown_field",
+    ) -> None:
         self._values = values
         self._problems = problems
         self._path = path
+        self._unknown = unknown
         self._known: list[str] = []
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing wrong was found so far, anywhere in the document."""
+        return not self._problems
 
     def has(self, key: str) -> bool:
         """Whether a value was given."""
@@ -38,6 +51,10 @@ class Reader:
     def is_null(self, key: str) -> bool:
         """Whether the key was given as null: "none", not "the default"."""
         return key in self._values and self._values[key] is None
+
+    def value(self, key: str) -> object | None:
+        """The value as it is, for a reader further on."""
+        return self._raw(key)
 
     def refuse(self, key: str, code: str, **numbers: int | str) -> None:
         """Note a fault of this field."""
@@ -116,9 +133,7 @@ class Reader:
                 self.refuse(f"{key}[{index}]", "duplicate", value=shown(text))
         return texts
 
-    def pairs(
-        self, key: str, name: Text, value: Text, *, most: int, total: int | None = None
-    ) -> dict[str, str]:
+    def pairs(self, key: str, name: Text, value: Text, *, most: int, total: int | None = None) -> dict[str, str]:
         """A map from text to text, in its order; `total` limits the characters of all together."""
         given = self._mapping(key)
         if len(given) > most:
@@ -198,7 +213,7 @@ class Reader:
             self._wrong_type(path, value, "map")
             return None
         before = len(self._problems)
-        reader = Reader(value, self._problems, path)
+        reader = Reader(value, self._problems, path, unknown=self._unknown)
         part = build(reader)
         reader.close()
         return part if len(self._problems) == before else None
@@ -216,7 +231,7 @@ class Reader:
             self.refuse("?", "wrong_type", expected="text", given=type_name(key))
             return
         nearest = difflib.get_close_matches(key[:LONGEST_GUESS], self._known, n=1)
-        self.refuse(shown(key), "unknown_field", **({"suggestion": nearest[0]} if nearest else {}))
+        self.refuse(shown(key), self._unknown, **({"suggestion": nearest[0]} if nearest else {}))
 
 
 def type_name(value: object) -> str:

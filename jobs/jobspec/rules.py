@@ -79,9 +79,7 @@ def _broken_variables(spec: JobSpec) -> Iterator[Problem]:
 def _broken_mounts(spec: JobSpec) -> Iterator[Problem]:
     places = [(f"volumes[{index}].mount_path", item.mount_path) for index, item in enumerate(spec.volumes)]
     places += [
-        (f"secrets[{index}].mount_path", item.mount_path)
-        for index, item in enumerate(spec.secrets)
-        if item.mount_path
+        (f"secrets[{index}].mount_path", item.mount_path) for index, item in enumerate(spec.secrets) if item.mount_path
     ]
     taken = {CODE_PATH} if spec.code else set()
     for field, path in places:
