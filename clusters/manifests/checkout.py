@@ -1,8 +1,6 @@
 """The init container that checks out git code into /workspace and reports the commit."""
 
-from clusters.manifests.values import CodeValues
-
-Json = dict[str, object]
+from clusters.manifests.values import CodeValues, Json
 
 FOLDER = "/workspace"
 SECRET_FOLDER = "/etc/muster/git"  # noqa: S105  a path

@@ -3,9 +3,7 @@
 from clusters.manifests import names, pods
 from clusters.manifests.adapters import gates
 from clusters.manifests.hashing import with_spec_hash
-from clusters.manifests.values import CheckpointValues, GangValues
-
-Json = dict[str, object]
+from clusters.manifests.values import CheckpointValues, GangValues, Json
 
 MASTER_PORT = 29_500
 

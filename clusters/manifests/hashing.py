@@ -5,8 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from clusters.manifests import names
-
-Json = dict[str, object]
+from clusters.manifests.values import Json
 
 
 def spec_hash(objects: Sequence[Mapping[str, object]], domain: str) -> str:
@@ -32,19 +31,16 @@ def with_spec_hash(body: Json, domain: str) -> Json:
     return {**body, "metadata": {**metadata, "annotations": annotations}}
 
 
-def owned_by(body: Json, owner: Mapping[str, object]) -> Json:
+def owned_by(body: Json, owner: Json) -> Json:
     """The object as a dependent of `owner`, as the API server returned that: it goes when its owner goes."""
-    metadata, owner_metadata = body["metadata"], owner["metadata"]
-    if not isinstance(metadata, dict) or not isinstance(owner_metadata, Mapping):
-        raise TypeError("an object needs metadata")
     # No blockOwnerDeletion: it would need rights on finalizers that the portal does not have.
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
-        "name": owner_metadata["name"],
-        "uid": owner_metadata["uid"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
     }
-    return {**body, "metadata": {**metadata, "ownerReferences": [reference]}}
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
 
 
 def _without(value: object, keys: set[str]) -> object:

@@ -1,6 +1,7 @@
 """Names, labels and annotations of our objects, prefixed by one domain that an installation may change."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from clusters.manifests.values import Identity
 
@@ -38,6 +39,17 @@ def label(domain: str, name: str) -> str:
 def gate(domain: str) -> str:
     """The scheduling gate that holds a pod until its whole gang has a place."""
     return label(domain, "placement")
+
+
+def gate_index(pod: Mapping[str, Any], domain: str) -> int | None:
+    """Where our gate stands among the pod's gates: other controllers may add theirs at creation."""
+    found = [item.get("name") for item in pod.get("spec", {}).get("schedulingGates") or ()]
+    return found.index(gate(domain)) if gate(domain) in found else None
+
+
+def is_gated(pod: Mapping[str, Any], domain: str) -> bool:
+    """Whether the pod, as read from the API server, still waits for its place."""
+    return gate_index(pod, domain) is not None
 
 
 def labels(identity: Identity, given: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """JSON patches on our objects. Every patch tests the uid first: a name may be taken by a newer object."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from clusters.manifests import names
 
-Operation = dict[str, object]
+Operation = dict[str, Any]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -22,18 +23,20 @@ def unsuspend(uid: str) -> list[Operation]:
     ]
 
 
-def release(pod: Mapping[str, object], node: str, domain: str) -> list[Operation]:
+def release(pod: Mapping[str, Any], node: str, domain: str) -> list[Operation]:
     """Pin the pod, as read from the API server, to the node and take our gate away, both in one step.
 
     Terms that the pod brings are alternatives, so every one of them gets the node; a gated pod's terms may
     only grow. Raises NotGatedError.
     """
-    index = _gate_index(pod, domain)
+    index = names.gate_index(pod, domain)
+    if index is None:
+        raise NotGatedError(f"no gate {names.gate(domain)} on pod {pod['metadata'].get('name')}")
     gate = f"/spec/schedulingGates/{index}"
     return [
-        _test("/metadata/uid", _mapping(pod, "metadata").get("uid")),
+        _test("/metadata/uid", pod["metadata"]["uid"]),
         _test(f"{gate}/name", names.gate(domain)),
-        *_pin(_mapping(_mapping(pod, "spec"), "affinity"), node),
+        *_pin(pod["spec"].get("affinity") or {}, node),
         {"op": "remove", "path": gate},
     ]
 
@@ -43,9 +46,9 @@ def scale(uid: str, replicas: int) -> list[Operation]:
     return [_test("/metadata/uid", uid), {"op": "replace", "path": "/spec/replicas", "value": replicas}]
 
 
-def pinned_node(pod: Mapping[str, object]) -> str | None:
+def pinned_node(pod: Mapping[str, Any]) -> str | None:
     """The one node that the pod is pinned to, to tell whether a release has happened; None when it is not."""
-    nodes = {_node_of(term) for term in _terms(_mapping(_mapping(pod, "spec"), "affinity"))}
+    nodes = {_node_of(term) for term in _terms(pod["spec"].get("affinity") or {})}
     return nodes.pop() if len(nodes) == 1 else None
 
 
@@ -53,49 +56,33 @@ def _test(path: str, value: object) -> Operation:
     return {"op": "test", "path": path, "value": value}
 
 
-def _gate_index(pod: Mapping[str, object], domain: str) -> int:
-    # Other controllers may add gates of theirs at creation, so ours need not be the first.
-    gates = _mapping(pod, "spec").get("schedulingGates")
-    for index, gate in enumerate(gates if isinstance(gates, list) else []):
-        if isinstance(gate, Mapping) and gate.get("name") == names.gate(domain):
-            return index
-    raise NotGatedError(f"no gate {names.gate(domain)} on pod {_mapping(pod, 'metadata').get('name')}")
-
-
-def _pin(affinity: Mapping[str, object], node: str) -> list[Operation]:
+def _pin(affinity: Mapping[str, Any], node: str) -> list[Operation]:
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    node_affinity = _mapping(affinity, "nodeAffinity")
     terms = _terms(affinity)
     if terms:
         return [_pin_term(index, term, field) for index, term in enumerate(terms)]
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    if node_affinity:
+    if affinity.get("nodeAffinity"):
         return [{"op": "add", "path": f"/spec/affinity/nodeAffinity/{_REQUIRED}", "value": required}]
     if affinity:
         return [{"op": "add", "path": "/spec/affinity/nodeAffinity", "value": {_REQUIRED: required}}]
     return [{"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": {_REQUIRED: required}}}]
 
 
-def _pin_term(index: int, term: Mapping[str, object], field: Mapping[str, object]) -> Operation:
+def _pin_term(index: int, term: Mapping[str, Any], field: Mapping[str, object]) -> Operation:
     path = f"/spec/affinity/nodeAffinity/{_REQUIRED}/nodeSelectorTerms/{index}/matchFields"
     if term.get("matchFields"):
         return {"op": "add", "path": f"{path}/-", "value": field}
     return {"op": "add", "path": path, "value": [field]}
 
 
-def _terms(affinity: Mapping[str, object]) -> list[Mapping[str, object]]:
-    terms = _mapping(_mapping(affinity, "nodeAffinity"), _REQUIRED).get("nodeSelectorTerms")
-    return [term for term in terms if isinstance(term, Mapping)] if isinstance(terms, list) else []
+def _terms(affinity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    return list(required.get("nodeSelectorTerms") or ())
 
 
-def _node_of(term: Mapping[str, object]) -> str | None:
-    fields = term.get("matchFields")
-    for field in fields if isinstance(fields, list) else []:
-        if field.get("key") == "metadata.name" and len(field.get("values", [])) == 1:
+def _node_of(term: Mapping[str, Any]) -> str | None:
+    for field in term.get("matchFields") or ():
+        if field["key"] == "metadata.name" and field["operator"] == "In" and len(field["values"]) == 1:
             return str(field["values"][0])
     return None
-
-
-def _mapping(value: Mapping[str, object], key: str) -> Mapping[str, object]:
-    item = value.get(key)
-    return item if isinstance(item, Mapping) else {}

@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from clusters.manifests import checkout, names
-from clusters.manifests.values import ContainerValues, PodValues, TolerationValues
-
-Json = dict[str, object]
+from clusters.manifests.values import ContainerValues, Json, PodValues, TolerationValues
 
 MAIN_CONTAINER = "main"
 # A lost node shall not hold a gang for the five minutes that are the default.

@@ -3,9 +3,7 @@
 from clusters.manifests import names, pods
 from clusters.manifests.adapters import gates
 from clusters.manifests.hashing import with_spec_hash
-from clusters.manifests.values import ProbeValues, ServeValues
-
-Json = dict[str, object]
+from clusters.manifests.values import Json, ProbeValues, ServeValues
 
 # A replica may wait for GPUs for as long as the quota makes it: that is no failed roll-out.
 PROGRESS_DEADLINE_S = 7 * 86_400

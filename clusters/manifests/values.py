@@ -5,8 +5,9 @@ Quantities are Kubernetes strings, times are seconds, GPUs are whole devices per
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+Json = dict[str, Any]
 RestartPolicy = Literal["Never", "OnFailure"]
 
 
