@@ -9,7 +9,6 @@ import numpy as np
 from clusters.selectors.capacity import stale_cluster_ids
 from django.db import connection, transaction
 from django.db.models import Count, F, Q, Sum
-from quotas.selectors.tree import quota_tree
 
 from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
 from jobs.engine.taints import TaintSets
@@ -18,6 +17,7 @@ from jobs.models import Allocation, Attempt, Job
 from jobs.scheduler.types import (
     NO_DOMAIN,
     NODE,
+    UNLIMITED,
     Hold,
     Hosts,
     IntArray,
@@ -26,6 +26,7 @@ from jobs.scheduler.types import (
     Snapshot,
 )
 from portal.core import clock
+from quotas.selectors.tree import quota_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +197,22 @@ def _offers(node_index: Mapping[int, int], flavor_index: Mapping[int, int]) -> O
 
 
 def _quota(flavor_index: Mapping[int, int]) -> tuple[QuotaTree, Mapping[int, int]]:
-    rows = quota_tree(tuple(flavor_index))
-    tree = QuotaTree(
-        ids=rows.names,
-        parent=np.array(rows.parents, dtype=np.int64),
-        nominal=np.array(rows.nominal, dtype=np.int64).reshape(len(rows.names), len(flavor_index)),
-        used=np.array(rows.used, dtype=np.int64).reshape(len(rows.names), len(flavor_index)),
-    )
-    return tree, rows.queue_index
+    """Return the tree and, by key, the row of each queue."""
+    rows = quota_tree()
+    row_of = {node.id: row for row, node in enumerate(rows.nodes)}
+    shape = (len(rows.nodes), len(flavor_index))
+    nominal, used = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    nominal[[row for row, node in enumerate(rows.nodes) if not node.is_queue]] = UNLIMITED
+    for (node_id, flavor_id), gpus in rows.nominal.items():
+        nominal[row_of[node_id], flavor_index[flavor_id]] = gpus
+    for (node_id, flavor_id), gpus in rows.used.items():
+        # The core adds queues up the tree itself.
+        if rows.nodes[row_of[node_id]].is_queue:
+            used[row_of[node_id], flavor_index[flavor_id]] = gpus
+    parents = [-1 if node.parent is None else row_of[node.parent] for node in rows.nodes]
+    names = tuple(node.name if node.is_queue else f"{node.name}/" for node in rows.nodes)
+    tree = QuotaTree(ids=names, parent=np.array(parents, dtype=np.int64), nominal=nominal, used=used)
+    return tree, {node.pk: row for row, node in enumerate(rows.nodes) if node.is_queue}
 
 
 def _waiting_jobs() -> list[tuple[Job, int]]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 from django.db.models import F, Max
 from django.utils.translation import gettext as _
-from quotas.selectors.priority import priority_for
 
 from clusters import quantities
 from clusters.models import Cluster, NodeAccelerator, PersistentClaim, ResourceFlavor
@@ -19,6 +18,7 @@ from portal.core.enqueue import enqueue
 from portal.core.errors import InvalidInputError
 from portal.identity.models import Team, TeamSecret, User
 from quotas.models import PriorityClass, Queue, Quota
+from quotas.selectors.priority import priority_for
 
 MIB = 2**20
 
