@@ -1,0 +1,72 @@
+"""Which teams the person of a request belongs to, and which of them is the chosen one."""
+
+from collections.abc import Awaitable, Callable
+from functools import cache, cached_property
+from typing import cast
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+from portal.identity.models import Membership, Team
+
+CHOSEN_TEAM = "team_id"  # the session's key
+
+Handler = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+@sync_and_async_middleware
+def CurrentTeamMiddleware(get_response: Handler) -> Handler:  # noqa: N802 -- named in settings
+    """Give every request `team`, `teams` and `roles`. Nothing is read until one of them is asked for."""
+    if iscoroutinefunction(get_response):
+
+        async def answer_later(request: HttpRequest) -> HttpResponseBase:
+            _give_teams(request)
+            return await cast("Awaitable[HttpResponseBase]", get_response(request))
+
+        return answer_later
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        _give_teams(request)
+        return cast("HttpResponseBase", get_response(request))
+
+    return answer
+
+
+class _Teams(HttpRequest):
+    """Read late, because an API token names its person only inside the view.
+
+    Properties rather than lazy objects: a lazy object around None is not None.
+    """
+
+    @cached_property
+    def _memberships(self) -> list[Membership]:
+        if not self.user.is_authenticated:
+            return []
+        rows = Membership.objects.filter(user_id=self.user.pk).select_related("team")
+        return list(rows.order_by("team__name", "team_id"))
+
+    @cached_property
+    def teams(self) -> list[Team]:
+        return [membership.team for membership in self._memberships]
+
+    @cached_property
+    def roles(self) -> dict[int, str]:
+        return {membership.team_id: membership.role for membership in self._memberships}
+
+    @cached_property
+    def team(self) -> Team | None:
+        chosen = self.session.get(CHOSEN_TEAM)
+        first = next(iter(self.teams), None)
+        return next((team for team in self.teams if team.pk == chosen), first)
+
+
+def _give_teams(request: HttpRequest) -> None:
+    plain: type = type(request)
+    request.__class__ = _with_teams(plain)
+
+
+@cache
+def _with_teams(request_class: type) -> type[HttpRequest]:
+    return type(request_class.__name__, (_Teams, request_class), {})

@@ -4,7 +4,7 @@ from django.db import models
 from knox.models import AbstractAuthToken
 
 
-class ApiToken(AbstractAuthToken):
+class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # the library ships no types
     """A personal token. `digest` is the primary key; `token_key` is its visible start."""
 
     name = models.CharField(max_length=80)

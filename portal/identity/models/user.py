@@ -5,7 +5,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # of the tokens: the library ships no types
     """A person who signs in. `is_superuser` makes a platform administrator; `is_staff` is not used."""
 
     class Theme(models.TextChoices):

@@ -1,0 +1,79 @@
+"""Alice owns a team, Bob is its member, Victor may only look, Charlie is a stranger with a team of his own."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+from rest_framework.test import APIClient
+
+from portal.identity.models import ApiToken, Membership, Team, User
+from tests.factories import make_membership, make_team, make_user
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_tests(settings: Settings) -> None:
+    # A slow hash is right for people and wrong for a thousand tests.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Static files are found where they are written: no test collects them first.
+    settings.WHITENOISE_AUTOREFRESH = True
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team("vision")
+
+
+@pytest.fixture
+def other_team() -> Team:
+    return make_team("speech")
+
+
+@pytest.fixture
+def alice(team: Team) -> User:
+    return make_membership(make_user("alice"), team, Membership.Role.OWNER).user
+
+
+@pytest.fixture
+def bob(team: Team) -> User:
+    return make_membership(make_user("bob"), team, Membership.Role.MEMBER).user
+
+
+@pytest.fixture
+def victor(team: Team) -> User:
+    return make_membership(make_user("victor"), team, Membership.Role.VIEWER).user
+
+
+@pytest.fixture
+def charlie(other_team: Team) -> User:
+    return make_membership(make_user("charlie"), other_team, Membership.Role.OWNER).user
+
+
+@pytest.fixture
+def admin() -> User:
+    return make_user("admin", is_superuser=True)
+
+
+@pytest.fixture
+def browser_of() -> Callable[[User], Client]:
+    """A browser in which the person has signed in."""
+
+    def signed_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def api_of() -> Callable[[User], APIClient]:
+    """A REST client that carries a real token of the person."""
+
+    def with_token(user: User) -> APIClient:
+        _token, secret = ApiToken.objects.create(user, name="test")
+        client = APIClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+        return client
+
+    return with_token
