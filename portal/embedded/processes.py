@@ -84,8 +84,8 @@ def end(process: subprocess.Popen[bytes], *, by: signal.Signals, timeout_s: floa
 
 
 def reap_adopted(ours: Iterable[int]) -> None:
-    """Reap orphans that became our children, as happens to the first process of a container."""
-    if not _CAN_PEEK:
+    """Reap orphans that became our children, which happens to the first process of a container alone."""
+    if os.getpid() != 1:
         return
     known = set(ours)
     while found := _ended_child():

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
+from portal.embedded.guard import Guard
 from portal.embedded.processes import has_ended, reap_adopted, spawn, sweep
 
 _POLL_S = 0.05
@@ -55,15 +56,19 @@ class Supervisor:
     """Starts and keeps processes. A context manager for the main thread: leaving it stops everything.
 
     logs: folder of one log file for each process. env: the environment of all. say: takes a line for people.
+    grace_s: how long the processes may take to stop after we were killed.
     """
 
-    def __init__(self, *, logs: Path, env: Mapping[str, str], cwd: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, *, logs: Path, env: Mapping[str, str], cwd: Path, say: Callable[[str], None], grace_s: int = 12
+    ) -> None:
         self.logs = logs
         self.env = dict(env)
         self._cwd = cwd
         self._say = say
         self._kept: dict[str, _Kept] = {}
         self._tasks: dict[str, subprocess.Popen[bytes]] = {}
+        self._guard = Guard(grace_s=grace_s)
         self._stop_requests = 0
         self._old_handlers: dict[
             signal.Signals, signal.Handlers | Callable[[int, FrameType | None], object] | int | None
@@ -78,6 +83,7 @@ class Supervisor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        self._guard.close()
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 
@@ -93,7 +99,7 @@ class Supervisor:
         """Wait for a process that was begun. Raise ProcessFailedError if it fails or takes too long."""
         process = self._tasks[name]
         self.wait_until(lambda: has_ended(process), what=f"{name} to end", log=self.log_of(name), timeout_s=timeout_s)
-        code = sweep(self._tasks.pop(name))
+        code = self._sweep(self._tasks.pop(name))
         if code:
             raise ProcessFailedError(f"{name} {_how_it_ended(code)}", self.log_of(name))
 
@@ -120,7 +126,7 @@ class Supervisor:
     def stop(self) -> None:
         """End all processes, the latest stage first. A second signal meanwhile ends what is left at once."""
         for process in self._tasks.values():
-            sweep(process)
+            self._sweep(process)
         self._tasks.clear()
         for stage in sorted({kept.service.stage for kept in self._kept.values()}, reverse=True):
             self._stop_stage([kept for kept in reversed(self._kept.values()) if kept.service.stage == stage])
@@ -135,7 +141,7 @@ class Supervisor:
         self._stop_requests += 1
 
     def _spawn(self, service: Service) -> subprocess.Popen[bytes]:
-        return spawn(
+        process = spawn(
             service.command,
             log=self.log_of(service.name),
             env={**self.env, **service.env},
@@ -143,11 +149,18 @@ class Supervisor:
             # The signal of a clean stop: at our death each process takes its own children along.
             death_signal=service.stop_signal,
         )
+        self._guard.add(process.pid)
+        return process
+
+    def _sweep(self, process: subprocess.Popen[bytes]) -> int:
+        code = sweep(process)
+        self._guard.remove(process.pid)
+        return code
 
     def _raise_if_one_died(self) -> None:
         for name, kept in self._kept.items():
             if has_ended(kept.process):
-                raise ProcessFailedError(f"{name} {_how_it_ended(sweep(kept.process))}", self.log_of(name))
+                raise ProcessFailedError(f"{name} {_how_it_ended(self._sweep(kept.process))}", self.log_of(name))
 
     def _look_after(self, kept: _Kept, now: float) -> None:
         if kept.restart_at is None and has_ended(kept.process):
@@ -156,7 +169,7 @@ class Supervisor:
             kept.process, kept.started_at, kept.restart_at = self._spawn(kept.service), now, None
 
     def _plan_restart(self, kept: _Kept, now: float) -> None:
-        how = _how_it_ended(sweep(kept.process))
+        how = _how_it_ended(self._sweep(kept.process))
         kept.failures = 1 if now - kept.started_at > _STEADY_S else kept.failures + 1
         delay_s = _BACK_OFF_S[min(kept.failures, len(_BACK_OFF_S)) - 1]
         kept.restart_at = now + delay_s
@@ -174,10 +187,10 @@ class Supervisor:
             for kept in running:
                 if waited_s > kept.service.stop_timeout_s or self._stop_requests > 1:
                     self._say(f"{kept.service.name} did not stop in {waited_s:.0f} s and is killed")
-                    sweep(kept.process)
+                    self._sweep(kept.process)
             time.sleep(_POLL_S)
         for kept in stage:
-            sweep(kept.process)
+            self._sweep(kept.process)
 
 
 def _how_it_ended(code: int) -> str:
