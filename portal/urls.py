@@ -2,4 +2,11 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = [path("", include("portal.identity.urls"))]
+from portal.health.views import healthz, readyz
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("api/", include("portal.api.urls")),
+    path("", include("portal.identity.urls")),
+]

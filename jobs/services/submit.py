@@ -1,7 +1,8 @@
 """Take a checked JobSpec into the queue: the rules that need rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from django.db import transaction
 from django.db.models import F, Max
@@ -21,6 +22,7 @@ from quotas.models import PriorityClass, Queue, Quota
 from quotas.selectors.priority import priority_for
 
 MIB = 2**20
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,12 @@ def submit_job(
     transitions.announce(job)
     enqueue("jobs.tasks.run_cycle")
     return job
+
+
+@transaction.atomic
+def all_or_none(submit: Callable[[object], Made], bodies: Iterable[object]) -> list[Made]:
+    """Submit each; if one is refused, none is queued."""
+    return [submit(body) for body in bodies]
 
 
 def _next_number(team: Team, name: str) -> int:

@@ -1,6 +1,6 @@
 """The demo's organization: people, teams, quotas, priorities. Running it again changes nothing."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from django.db import transaction
 
@@ -22,6 +22,18 @@ class Login:
     password: str = PASSWORD
 
 
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """One class of the demo's nodes. Links as the maker states them."""
+
+    name: str
+    title: str
+    label_value: str
+    memory_mib: int
+    link: str
+    rank: int
+
+
 LOGINS = (
     Login("alice", "owner of team vision"),
     Login("bob", "member of team vision"),
@@ -36,10 +48,10 @@ MEMBERSHIPS = (
 )
 TEAMS = {"vision": "Vision", "speech": "Speech", "platform": "Platform"}
 FLAVORS = (
-    {"name": "h100", "title": "H100 80GB HBM3", "label_value": "NVIDIA-H100-80GB-HBM3", "memory_mib": 81_559, "link": "NVLink 900 GB/s", "rank": 10},
-    {"name": "a100", "title": "A100 SXM4 80GB", "label_value": "NVIDIA-A100-SXM4-80GB", "memory_mib": 81_920, "link": "NVLink 600 GB/s", "rank": 20},
-    {"name": "l40s", "title": "L40S 48GB", "label_value": "NVIDIA-L40S", "memory_mib": 46_068, "link": "PCIe 64 GB/s", "rank": 30},
-)  # fmt: skip
+    Flavor("h100", "H100 80GB HBM3", "NVIDIA-H100-80GB-HBM3", 81_559, "NVLink 900 GB/s", 10),
+    Flavor("a100", "A100 SXM4 80GB", "NVIDIA-A100-SXM4-80GB", 81_920, "NVLink 600 GB/s", 20),
+    Flavor("l40s", "L40S 48GB", "NVIDIA-L40S", 46_068, "PCIe 64 GB/s", 30),
+)
 # Whole GPUs by flavor: the two research teams share a cohort that holds less than the sum of what they might ask for.
 COHORT_QUOTA = {
     "acme": {"h100": 256, "a100": 128, "l40s": 128},
@@ -65,10 +77,8 @@ def make_organisation() -> Organization:
 
 
 def _make_flavors() -> dict[str, ResourceFlavor]:
-    return {
-        str(values["name"]): ResourceFlavor.objects.get_or_create(name=values["name"], defaults=values)[0]
-        for values in FLAVORS
-    }
+    rows = [asdict(flavor) for flavor in FLAVORS]
+    return {row["name"]: ResourceFlavor.objects.get_or_create(name=row["name"], defaults=row)[0] for row in rows}
 
 
 def _make_team(organization: Organization, slug: str, name: str) -> Team:
@@ -108,12 +118,7 @@ def _make_queues(organization: Organization, teams: dict[str, Team], flavors: di
 
 def _make_ladder(teams: dict[str, Team]) -> None:
     for rung in default_ladder():
-        values = {
-            "value": rung.value,
-            "description": rung.description,
-            "is_open": rung.is_open,
-            "is_default": rung.is_default,
-        }
-        PriorityClass.objects.get_or_create(name=rung.name, defaults=values)
+        values = asdict(rung)
+        PriorityClass.objects.get_or_create(name=values.pop("name"), defaults=values)
     for closed in PriorityClass.objects.filter(is_open=False):
         PriorityGrant.objects.get_or_create(priority_class=closed, team=teams["platform"])

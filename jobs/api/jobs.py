@@ -1,0 +1,144 @@
+"""REST of jobs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
+from portal.core.rest.idempotency import answer_once
+from rest_framework.decorators import action
+from rest_framework.parsers import JSONParser
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from jobs.api.parsers import TextYamlParser, YamlParser, YamlText
+from jobs.api.serializers import EventOut, JobOut, ScaleIn
+from jobs.jobspec.fields import JobSpec
+from jobs.models import Job
+from jobs.permissions import can_control
+from jobs.selectors.documents import job_document, job_documents
+from jobs.selectors.events import events_of
+from jobs.selectors.filters import filtered
+from jobs.selectors.jobs import jobs_visible_to
+from jobs.services import control, intake, submit
+from portal.core.errors import DomainError, NotAllowedError
+from portal.core.rest.request import ApiRequest
+from portal.identity.actors import actor_of
+from portal.identity.models import Team
+from portal.identity.permissions import can_submit
+from portal.identity.selectors import visible_teams
+
+MAX_BATCH = 100
+FILTERS = [
+    OpenApiParameter(name, OpenApiTypes.STR) for name in ("state", "kind", "team", "queue", "owner", "label", "q")
+]
+FROM_QUERY = [OpenApiParameter(name, OpenApiTypes.STR) for name in ("team", "queue", "priority")]
+
+
+class JobViewSet(GenericViewSet[Job]):
+    """Submit jobs, look at them, stop and scale them."""
+
+    request: ApiRequest
+    serializer_class = JobOut
+    parser_classes = (JSONParser, YamlParser, TextYamlParser)
+    lookup_field = "uid"
+    lookup_value_regex = "[^/]+"
+
+    def get_queryset(self) -> Any:
+        """Only what the person may see exists."""
+        return jobs_visible_to(self.request.user)
+
+    @extend_schema(parameters=FILTERS, responses=JobOut(many=True))
+    def list(self, request: ApiRequest) -> Response:
+        """List jobs, newest first."""
+        rows = self.paginate_queryset(filtered(self.get_queryset(), request.query_params))
+        return self.get_paginated_response(job_documents(rows or []))
+
+    @extend_schema(responses=JobOut)
+    def retrieve(self, request: ApiRequest, uid: str) -> Response:
+        """Show one job."""
+        return Response(job_document(self._job(uid)))
+
+    @extend_schema(parameters=FROM_QUERY, request={"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR}, responses={201: JobOut})  # fmt: skip
+    def create(self, request: ApiRequest) -> Response:
+        """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is."""
+        return answer_once(request, lambda: Response(self._submit(request.data), status=201))
+
+    @extend_schema(request=OpenApiTypes.OBJECT, responses={201: JobOut(many=True)})
+    @action(detail=False, methods=["post"])
+    def batch(self, request: ApiRequest) -> Response:
+        """Submit up to 100 JobSpecs, all or none."""
+        return answer_once(request, lambda: Response(self._submit_all(request.data), status=201))
+
+    @extend_schema(request=None, responses=JobOut)
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: ApiRequest, uid: str) -> Response:
+        """Stop a job. GPUs are free once its pods are proven gone."""
+        job = self._controlled(uid)
+        control.cancel_job(actor=actor_of(request), job=job)
+        return Response(job_document(self._job(uid)))
+
+    @extend_schema(request=ScaleIn, responses=JobOut)
+    @action(detail=True, methods=["post"])
+    def scale(self, request: ApiRequest, uid: str) -> Response:
+        """Set the replicas of a service."""
+        job = self._controlled(uid)
+        asked = ScaleIn(data=request.data)
+        asked.is_valid(raise_exception=True)
+        control.scale_service(actor=actor_of(request), job=job, replicas=asked.validated_data["replicas"])
+        return Response(job_document(self._job(uid)))
+
+    @extend_schema(responses=EventOut(many=True))
+    @action(detail=True, pagination_class=None)
+    def events(self, request: ApiRequest, uid: str) -> Response:
+        """Show what happened to a job, newest first."""
+        return Response(events_of(self._job(uid)))
+
+    def _job(self, uid: str) -> Job:
+        job: Job = get_object_or_404(self.get_queryset(), uid=uid)
+        return job
+
+    def _controlled(self, uid: str) -> Job:
+        job = self._job(uid)
+        if not can_control(self.request.user, self.request.roles.get(job.team_id), job):
+            raise NotAllowedError
+        return job
+
+    def _submit(self, body: object) -> dict[str, object]:
+        team = self._team(body)
+        return job_document(self._queue(self._spec(body, team), team))
+
+    def _submit_all(self, body: object) -> list[dict[str, object]]:
+        if not isinstance(body, list) or not 1 <= len(body) <= MAX_BATCH:
+            text = _("Send a list of 1 to %(most)d JobSpecs.") % {"most": MAX_BATCH}
+            raise DomainError(text, code="invalid_batch", numbers={"most": MAX_BATCH})
+        return submit.all_or_none(lambda item: self._submit(item), body)
+
+    def _team(self, body: object) -> Team:
+        named = body.get("team") if isinstance(body, Mapping) else None
+        slug = self.request.query_params.get("team") or (named if isinstance(named, str) else "")
+        team = visible_teams(self.request.user).filter(slug=slug[:100]).first() if slug else self.request.team
+        if team is None:
+            raise DomainError(_("Name a team of yours."), code="unknown_team", field="team")
+        if not can_submit(self.request.user, team):
+            raise NotAllowedError(_("Your role in this team does not allow submitting jobs."))
+        return team
+
+    def _spec(self, body: object, team: Team) -> JobSpec:
+        query = self.request.query_params
+        defaults = {name: query[name] for name in ("queue", "priority") if query.get(name)}
+        if isinstance(body, YamlText):
+            return intake.read_yaml(body.text, team=team, defaults=defaults)
+        if not isinstance(body, Mapping):
+            raise DomainError(_("Send one JobSpec as an object."), code="wrong_type")
+        return intake.read_document({**defaults, **body}, team=team)
+
+    def _queue(self, spec: JobSpec, team: Team) -> Job:
+        return submit.submit_job(
+            actor=actor_of(self.request),
+            owner=self.request.user,
+            request=submit.resolve(spec, team=team),
+            warnings=intake.warnings_of(spec),
+            parent=self.get_queryset().filter(uid=spec.parent).first() if spec.parent else None,
+        )

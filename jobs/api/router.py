@@ -1,0 +1,5 @@
+"""The viewsets of this app."""
+
+from jobs.api.jobs import JobViewSet
+
+entries = [("jobs", JobViewSet, "jobs")]

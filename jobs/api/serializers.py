@@ -1,0 +1,135 @@
+"""What REST shows of jobs: shapes for the schema. The rules for what comes in live in jobs.jobspec."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from jobs.models import Attempt, Job
+from jobs.scheduler.types import ReasonCode
+
+Out = serializers.Serializer[Any]
+
+
+class ReasonOut(Out):
+    """Why a job waits."""
+
+    code = serializers.ChoiceField(choices=[code.value for code in ReasonCode])
+    message = serializers.CharField()
+    numbers = serializers.DictField()
+
+
+class OutcomeOut(Out):
+    """How a job ended."""
+
+    code = serializers.ChoiceField(choices=Job.Outcome.values, allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    rank = serializers.IntegerField(allow_null=True)
+    message = serializers.CharField()
+
+
+class RankOut(Out):
+    """Where one rank is."""
+
+    rank = serializers.IntegerField()
+    node = serializers.CharField()
+    rack = serializers.CharField()
+    gpus = serializers.IntegerField()
+
+
+class PlacementOut(Out):
+    """Where a job is, by its newest attempt."""
+
+    cluster = serializers.CharField()
+    level = serializers.CharField()
+    slowest_link = serializers.CharField()
+    nodes = RankOut(many=True)
+
+
+class StopOut(Out):
+    """Why an attempt was stopped."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    rank = serializers.IntegerField(allow_null=True)
+
+
+class AttemptOut(Out):
+    """One try."""
+
+    number = serializers.IntegerField()
+    cluster = serializers.CharField()
+    object_name = serializers.CharField()
+    namespace = serializers.CharField()
+    step = serializers.ChoiceField(choices=Attempt.Step.values)
+    workers = serializers.IntegerField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    stop = StopOut(allow_null=True)
+
+
+class WarningOut(Out):
+    """Something that looks like a mistake and is allowed."""
+
+    field = serializers.CharField()
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class JobOut(Out):
+    """A job."""
+
+    id = serializers.CharField()
+    number = serializers.IntegerField()
+    full_name = serializers.CharField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=Job.Kind.values)
+    workload = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    image = serializers.CharField()
+    team = serializers.CharField()
+    queue = serializers.CharField()
+    owner = serializers.CharField()
+    priority = serializers.CharField()
+    labels = serializers.DictField(child=serializers.CharField())
+    spec = serializers.DictField()
+    gpus = serializers.IntegerField()
+    workers = serializers.IntegerField()
+    gpus_per_worker = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=Job.State.values)
+    outcome = OutcomeOut(allow_null=True)
+    reason = ReasonOut(allow_null=True)
+    position = serializers.IntegerField(allow_null=True)
+    gpus_ahead = serializers.IntegerField(allow_null=True)
+    placement = PlacementOut(allow_null=True)
+    attempt = serializers.IntegerField()
+    attempts = AttemptOut(many=True)
+    cluster_stale = serializers.BooleanField()
+    commit = serializers.CharField(allow_null=True)
+    endpoint = serializers.CharField(allow_null=True)
+    replicas_ready = serializers.IntegerField()
+    warnings = WarningOut(many=True)
+    parent = serializers.CharField(allow_null=True)
+    is_synthetic = serializers.BooleanField()
+    cancel_requested_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    admitted_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    version = serializers.IntegerField()
+
+
+class EventOut(Out):
+    """One line of a job's log."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    code = serializers.CharField()
+    message = serializers.CharField()
+    data = serializers.DictField()
+    actor = serializers.CharField()
+
+
+class ScaleIn(Out):
+    """How many replicas a service shall have."""
+
+    replicas = serializers.IntegerField(min_value=0, max_value=100)

@@ -1,0 +1,86 @@
+"""Lines of a job's log -> sentences."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from jobs.models import Job
+
+Data = Mapping[str, Any]
+
+
+def sentence(code: str, data: Data) -> str:
+    """Return what happened, with its numbers. An unknown code, from a newer version, is shown as it is."""
+    write = _SENTENCES.get(code)
+    return write(data) if write else code
+
+
+def _queued(data: Data) -> str:
+    gpus = data.get("gpus", 0)
+    return ngettext("Queued, asks for %(gpus)d GPU", "Queued, asks for %(gpus)d GPUs", gpus) % {"gpus": gpus}
+
+
+def _admitted(data: Data) -> str:
+    return _("Admitted in cycle %(cycle)s: %(workers)s workers on %(cluster)s, within one %(level)s") % {
+        "cycle": data.get("cycle", "?"),
+        "workers": data.get("workers", "?"),
+        "cluster": data.get("cluster", "?"),
+        "level": data.get("level", "?"),
+    }
+
+
+def _stopping(data: Data) -> str:
+    return _("Stopping: %(why)s") % {"why": _why(data)}
+
+
+def _requeued(data: Data) -> str:
+    return _("Queued again after attempt %(attempt)s: %(why)s") % {
+        "attempt": data.get("attempt", "?"),
+        "why": _why(data),
+    }
+
+
+def _failed(data: Data) -> str:
+    if data.get("rank") is None:
+        return _("Failed: %(why)s") % {"why": _why(data)}
+    return _("Failed on rank %(rank)s, exit code %(exit)s: %(why)s") % {
+        "rank": data["rank"],
+        "exit": data.get("exit_code") if data.get("exit_code") is not None else "-",
+        "why": _why(data),
+    }
+
+
+def _scaled(data: Data) -> str:
+    return _("Scaled from %(before)s to %(after)s replicas") % {
+        "before": data.get("before"),
+        "after": data.get("after"),
+    }
+
+
+def _grown(data: Data) -> str:
+    count = data.get("replicas", 0)
+    return ngettext("Got a place for %(n)d more replica", "Got places for %(n)d more replicas", count) % {"n": count}
+
+
+def _why(data: Data) -> str:
+    code, message = data.get("code") or "", data.get("message") or ""
+    label = str(Job.Outcome(code).label) if code in Job.Outcome.values else ""
+    return " - ".join(part for part in (label, message) if part) or _("the infrastructure failed it")
+
+
+_SENTENCES: Mapping[str, Callable[[Data], str]] = {
+    "queued": _queued,
+    "admitted": _admitted,
+    "starting": lambda _data: _("Pods are created and wait at their gate"),
+    "running": lambda _data: _("All workers run"),
+    "cancel_requested": lambda _data: _("Cancel asked for"),
+    "cancelled": lambda _data: _("Cancelled"),
+    "stopping": _stopping,
+    "requeued": _requeued,
+    "succeeded": lambda _data: _("Succeeded"),
+    "failed": _failed,
+    "scaled": _scaled,
+    "grown": _grown,
+}

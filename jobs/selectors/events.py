@@ -1,0 +1,24 @@
+"""The log of a job."""
+
+from jobs.explain.events import sentence
+from jobs.models import Job, JobEvent
+
+Document = dict[str, object]
+# More than a job with twenty attempts writes; the newest count.
+MOST = 500
+
+
+def events_of(job: Job) -> list[Document]:
+    """Return the job's log, newest first, each line with its sentence."""
+    return [_document(event) for event in job.events.order_by("-id")[:MOST]]
+
+
+def _document(event: JobEvent) -> Document:
+    return {
+        "id": event.pk,
+        "at": event.at.isoformat(),
+        "code": event.code,
+        "message": sentence(event.code, event.data),
+        "data": event.data,
+        "actor": event.actor,
+    }

@@ -1,0 +1,69 @@
+"""Filters of job lists, for pages and REST alike."""
+
+from collections.abc import Mapping
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+
+from jobs.models import Job
+from portal.core.errors import DomainError
+
+# Words for several states at once.
+GROUPS: Mapping[str, tuple[Job.State, ...]] = {
+    "live": (Job.State.QUEUED, *Job.HOLDING),
+    "over": Job.FINAL,
+}
+MAX_SEARCH = 100
+
+
+class FilterError(DomainError):
+    """A filter has a value that it does not know."""
+
+    code = "invalid_filter"
+    status = 400
+
+
+def filtered(jobs: QuerySet[Job], params: Mapping[str, str]) -> QuerySet[Job]:
+    """Narrow a list by `state kind team queue owner q label`; unknown names of teams and people match nothing."""
+    if state := params.get("state"):
+        jobs = jobs.filter(state__in=_states(state))
+    if kind := params.get("kind"):
+        jobs = jobs.filter(kind=_one_of("kind", kind, Job.Kind.values))
+    for name, column in (("team", "team__slug"), ("queue", "queue__name"), ("owner", "owner__username")):
+        if value := params.get(name):
+            jobs = jobs.filter(**{column: _text(name, value)})
+    if label := params.get("label"):
+        key, _sign, value = _text("label", label).partition("=")
+        jobs = jobs.filter(Q(labels__contains={key: value}) if value else Q(labels__has_key=key))
+    if search := params.get("q"):
+        jobs = _searched(jobs, _text("q", search))
+    return jobs
+
+
+def _states(value: str) -> list[str]:
+    states: list[str] = []
+    for word in _text("state", value).split(","):
+        states += GROUPS.get(word) or [_one_of("state", word, [*Job.State.values, *GROUPS])]
+    return states
+
+
+def _searched(jobs: QuerySet[Job], text: str) -> QuerySet[Job]:
+    name, _dash, number = text.rpartition("-")
+    found = Q(name__icontains=text) | Q(uid=text)
+    if name and number.isascii() and number.isdecimal() and len(number) < 9:
+        found |= Q(name=name, number=int(number))
+    return jobs.filter(found)
+
+
+def _one_of(name: str, value: str, known: list[str]) -> str:
+    if value not in known:
+        text = _("Unknown %(name)s. Known are: %(known)s.") % {"name": name, "known": ", ".join(known)}
+        raise FilterError(text, field=name)
+    return value
+
+
+def _text(name: str, value: str) -> str:
+    if len(value) > MAX_SEARCH or "\x00" in value:
+        text = _("At most %(most)d characters, none of them NUL.") % {"most": MAX_SEARCH}
+        raise FilterError(text, field=name, numbers={"most": MAX_SEARCH})
+    return value
