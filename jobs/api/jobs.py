@@ -1,6 +1,6 @@
 """REST of jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -30,10 +30,9 @@ from portal.identity.permissions import can_submit
 from portal.identity.selectors import visible_teams
 
 MAX_BATCH = 100
-FILTERS = [
-    OpenApiParameter(name, OpenApiTypes.STR) for name in ("state", "kind", "team", "queue", "owner", "label", "q")
-]
-FROM_QUERY = [OpenApiParameter(name, OpenApiTypes.STR) for name in ("team", "queue", "priority")]
+FILTERS = [OpenApiParameter(name) for name in ("state", "kind", "team", "queue", "owner", "label", "q")]
+FROM_QUERY = [OpenApiParameter(name) for name in ("team", "queue", "priority")]
+SPEC_IN = {"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR}
 
 
 class JobViewSet(GenericViewSet[Job]):
@@ -60,7 +59,7 @@ class JobViewSet(GenericViewSet[Job]):
         """Show one job."""
         return Response(job_document(self._job(uid)))
 
-    @extend_schema(parameters=FROM_QUERY, request={"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR}, responses={201: JobOut})  # fmt: skip
+    @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses={201: JobOut})
     def create(self, request: ApiRequest) -> Response:
         """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is."""
         return answer_once(request, lambda: Response(self._submit(request.data), status=201))
@@ -109,7 +108,7 @@ class JobViewSet(GenericViewSet[Job]):
         team = self._team(body)
         return job_document(self._queue(self._spec(body, team), team))
 
-    def _submit_all(self, body: object) -> list[dict[str, object]]:
+    def _submit_all(self, body: object) -> Sequence[dict[str, object]]:
         if not isinstance(body, list) or not 1 <= len(body) <= MAX_BATCH:
             text = _("Send a list of 1 to %(most)d JobSpecs.") % {"most": MAX_BATCH}
             raise DomainError(text, code="invalid_batch", numbers={"most": MAX_BATCH})

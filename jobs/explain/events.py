@@ -36,10 +36,8 @@ def _stopping(data: Data) -> str:
 
 
 def _requeued(data: Data) -> str:
-    return _("Queued again after attempt %(attempt)s: %(why)s") % {
-        "attempt": data.get("attempt", "?"),
-        "why": _why(data),
-    }
+    numbers = {"attempt": data.get("attempt", "?"), "why": _why(data)}
+    return _("Queued again after attempt %(attempt)s: %(why)s") % numbers
 
 
 def _failed(data: Data) -> str:
@@ -53,10 +51,7 @@ def _failed(data: Data) -> str:
 
 
 def _scaled(data: Data) -> str:
-    return _("Scaled from %(before)s to %(after)s replicas") % {
-        "before": data.get("before"),
-        "after": data.get("after"),
-    }
+    return _("Scaled from %(before)s to %(after)s replicas") % {"before": data["before"], "after": data["after"]}
 
 
 def _grown(data: Data) -> str:
