@@ -6,7 +6,6 @@ from typing import Any
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
-from portal.core.rest.idempotency import answer_once
 from rest_framework.decorators import action
 from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
@@ -62,13 +61,13 @@ class JobViewSet(GenericViewSet[Job]):
     @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses={201: JobOut})
     def create(self, request: ApiRequest) -> Response:
         """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is."""
-        return answer_once(request, lambda: Response(self._submit(request.data), status=201))
+        return Response(self._submit(request.data), status=201)
 
     @extend_schema(request=OpenApiTypes.OBJECT, responses={201: JobOut(many=True)})
     @action(detail=False, methods=["post"])
     def batch(self, request: ApiRequest) -> Response:
         """Submit up to 100 JobSpecs, all or none."""
-        return answer_once(request, lambda: Response(self._submit_all(request.data), status=201))
+        return Response(self._submit_all(request.data), status=201)
 
     @extend_schema(request=None, responses=JobOut)
     @action(detail=True, methods=["post"])
