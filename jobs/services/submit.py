@@ -51,29 +51,19 @@ def resolve(spec: JobSpec, *, team: Team) -> Request:
     return Request(spec, team, queue, priority_class, flavors, clusters)
 
 
-@transaction.atomic
-def submit_job(
-    *,
-    actor: Actor,
-    owner: User,
-    request: Request,
-    warnings: Iterable[Mapping[str, object]] = (),
-    parent: Job | None = None,
-) -> Job:
-    """Queue a job and ask for a cycle."""
+def job_of(request: Request) -> Job:
+    """Return the row that the request would make, not stored, without owner and number."""
     spec = request.spec
     wanted = spec.workers if spec.replicas is None else spec.replicas
-    job = Job.objects.create(
+    named = replace(spec, queue=request.queue.name, priority=request.priority_class.name)
+    return Job(
         team=request.team,
         queue=request.queue,
-        owner=owner,
         name=spec.name,
-        number=_next_number(request.team, spec.name),
         kind=spec.kind,
         workload=spec.workload,
-        spec=replace(spec, queue=request.queue.name, priority=request.priority_class.name).as_document(),
+        spec=named.as_document(),
         labels=dict(spec.labels),
-        parent=parent,
         priority_class=request.priority_class,
         priority=request.priority_class.value,
         workers=wanted,
@@ -89,10 +79,28 @@ def submit_job(
         topology_level=spec.topology.level or "",
         spread_policy=spec.spread_policy,
         tolerations=[
-            {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in spec.tolerations
+            {"key": item.key, "operator": item.operator, "value": item.value, "effect": item.effect}
+            for item in spec.tolerations
         ],
-        warnings=[dict(warning) for warning in warnings],
     )
+
+
+@transaction.atomic
+def submit_job(
+    *,
+    actor: Actor,
+    owner: User,
+    request: Request,
+    warnings: Iterable[Mapping[str, object]] = (),
+    parent: Job | None = None,
+) -> Job:
+    """Queue a job and ask for a cycle."""
+    job = job_of(request)
+    job.owner = owner
+    job.parent = parent
+    job.number = _next_number(job.team, job.name)
+    job.warnings = [dict(warning) for warning in warnings]
+    job.save(force_insert=True)
     JobEvent.objects.create(job=job, at=clock.now(), code="queued", data={"gpus": job.gpus}, actor=actor.name)
     target = Target("job", job.uid, job.full_name, job.team_id)
     audit.record(actor, "job.submit", target, after={"spec": job.spec})

@@ -1,0 +1,64 @@
+"""What would happen to a job that is not submitted yet: the same snapshot, the same `decide`. Not a reservation."""
+
+from dataclasses import dataclass, replace
+
+from jobs.engine import snapshot
+from jobs.engine.snapshot import Loaded
+from jobs.engine.workloads import Indices, workload_of
+from jobs.models import Cycle
+from jobs.scheduler.decide import can_ever_fit, decide
+from jobs.scheduler.types import Admission, Reason, Wait, Workload
+from jobs.services.submit import Request, job_of
+from portal.core import clock
+
+# Sorts after every real identifier, so that a tie is lost to a job that exists.
+PREVIEW_ID = "~preview"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The answer. Exactly one of `admission` and `wait` is set; `never` says that no time will help."""
+
+    cycle: int
+    loaded: Loaded
+    admission: Admission | None
+    wait: Wait | None
+    never: Reason | None
+    ahead: int
+
+    @property
+    def cluster(self) -> str:
+        """The cluster where it would start."""
+        return self.loaded.snapshot.clusters[self.admission.placement.cluster] if self.admission else ""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of its ranks."""
+        if self.admission is None:
+            return ()
+        return tuple(self.loaded.snapshot.hosts.ids[host] for host in self.admission.placement.hosts)
+
+
+def preview(request: Request) -> Preview:
+    """Decide about the request together with everything that waits now."""
+    loaded = snapshot.load()
+    workload = replace(_workload(request, loaded.indices), id=PREVIEW_ID)
+    with_it = replace(loaded.snapshot, workloads=(*loaded.snapshot.workloads, workload))
+    outcome = decide(with_it)
+    admission = next((row for row in outcome.admissions if row.workload == PREVIEW_ID), None)
+    wait = next((row for row in outcome.waits if row.workload == PREVIEW_ID), None)
+    last = Cycle.objects.order_by("-pk").values_list("pk", flat=True).first()
+    return Preview(
+        cycle=last or 0,
+        loaded=loaded,
+        admission=admission,
+        wait=wait,
+        never=can_ever_fit(with_it, workload),
+        ahead=wait.position - 1 if wait else 0,
+    )
+
+
+def _workload(request: Request, indices: Indices) -> Workload:
+    job = job_of(request)
+    job.created_at = clock.now()
+    return workload_of(job, job.workers, None, indices)
