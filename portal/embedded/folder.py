@@ -9,7 +9,6 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
@@ -155,13 +154,9 @@ def is_port_free(port: int) -> bool:
     return True
 
 
-def _waits_to_be_free(port: int, patience_s: float = _PORT_PATIENCE_S) -> bool:
-    return _comes_true(lambda: is_port_free(port), patience_s)
-
-
-def _comes_true(condition: Callable[[], bool], patience_s: float) -> bool:
-    deadline = time.monotonic() + patience_s
-    while not condition():
+def _waits_to_be_free(port: int) -> bool:
+    deadline = time.monotonic() + _PORT_PATIENCE_S
+    while not is_port_free(port):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,21 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture(scope="module")
+def template() -> Iterator[Path]:
+    """A data folder made once, of which the tests start copies."""
+    with tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)
+        with Postgres(Path(name) / "data", durable=False) as server:
+            server.create_database("muster")
+        yield Path(name) / "data"
+
+
+@pytest.fixture
+def data(folder: Path, template: Path) -> Path:
+    return Path(shutil.copytree(template, folder / "data"))
+
+
 def answer(dsn: str, query: str = "SELECT current_user") -> object:
     with psycopg.connect(dsn) as connection:
         row = connection.execute(query).fetchone()  # type: ignore[call-overload]  # not a literal string
@@ -75,10 +91,10 @@ def test_the_url_means_the_same_server_to_django(folder: Path) -> None:
         assert answer(psycopg.conninfo.make_conninfo(host=parsed["HOST"], dbname=parsed["NAME"], user=parsed["USER"]))
 
 
-def test_data_survive_a_stop_and_a_start(folder: Path) -> None:
-    with Postgres(folder / "data") as server, psycopg.connect(server.dsn("postgres")) as connection:
+def test_data_survive_a_stop_and_a_start(data: Path) -> None:
+    with Postgres(data) as server, psycopg.connect(server.dsn("postgres")) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 37 AS value")
-    with Postgres(folder / "data") as server:
+    with Postgres(data) as server:
         assert answer(server.dsn("postgres"), "SELECT value FROM kept") == 37
 
 
@@ -91,28 +107,25 @@ def test_a_folder_that_cannot_hold_a_socket_gets_one_elsewhere(folder: Path, nam
     assert not socket_dir.exists()
 
 
-def test_a_folder_in_use_is_refused_with_the_process_that_uses_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_in_use_is_refused_with_the_process_that_uses_it(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_IN_USE_PATIENCE_S", 0.2)
-    with Postgres(folder / "data", durable=False) as server:
-        pid = (folder / "data" / "postmaster.pid").read_text().split()[0]
+    with Postgres(data, durable=False) as server:
+        pid = (data / "postmaster.pid").read_text().split()[0]
         with pytest.raises(PostgresError, match=f"in use by the PostgreSQL server with process id {pid}"):
-            Postgres(folder / "data").start()
+            Postgres(data).start()
         assert answer(server.dsn("postgres")) == "muster"
 
 
 @pytest.mark.parametrize("pid", [2**22 - 1, os.getpid()], ids=["dead", "a stranger's"])
-def test_a_leftover_pid_file_does_not_stop_a_start(folder: Path, pid: int) -> None:
-    Postgres(folder / "data", durable=False).prepare()
-    (folder / "data" / "postmaster.pid").write_text(f"{pid}\n{folder}/data\n1\n5432\n\n\n\nready\n")
+def test_a_leftover_pid_file_does_not_stop_a_start(data: Path, pid: int) -> None:
+    (data / "postmaster.pid").write_text(f"{pid}\n{data}\n1\n5432\n\n\n\nready\n")
 
-    with Postgres(folder / "data", durable=False) as server:
+    with Postgres(data, durable=False) as server:
         assert answer(server.dsn("postgres")) == "muster"
 
 
-def test_a_kill_9_of_the_parent_takes_the_server_along_and_the_data_stay_good(folder: Path) -> None:
-    command = [sys.executable, "-c", PARENT, str(folder / "data")]
+def test_a_kill_9_of_the_parent_takes_the_server_along_and_the_data_stay_good(data: Path) -> None:
+    command = [sys.executable, "-c", PARENT, str(data)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         dsn = parent.stdout.readline()
@@ -122,15 +135,14 @@ def test_a_kill_9_of_the_parent_takes_the_server_along_and_the_data_stay_good(fo
         parent.send_signal(signal.SIGKILL)
 
     assert wait_until_gone(set(tree))
-    with Postgres(folder / "data", durable=False) as server:
+    with Postgres(data, durable=False) as server:
         assert answer(server.dsn("muster")) == "muster"
 
 
-def test_data_of_another_version_are_refused_with_both_versions(folder: Path) -> None:
-    Postgres(folder / "data", durable=False).prepare()
-    (folder / "data" / "PG_VERSION").write_text("9\n")
+def test_data_of_another_version_are_refused_with_both_versions(data: Path) -> None:
+    (data / "PG_VERSION").write_text("9\n")
     with pytest.raises(PostgresError, match=r"was made by PostgreSQL 9, but .* is version \d\d"):
-        Postgres(folder / "data", durable=False).start()
+        Postgres(data, durable=False).start()
 
 
 def test_a_folder_with_other_files_is_left_alone(folder: Path) -> None:
