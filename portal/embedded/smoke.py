@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="muster-smoke-") as folder:
         Path(folder).chmod(0o711)  # root's PostgreSQL runs as nobody, who must be able to pass
         problems = _journey(Path(folder), report)
-    problems += _missed_limits(report)
+    problems += missed_limits(report)
     report.ok = not problems
     for problem in problems:
         _tell(f"smoke: {problem}")
@@ -101,7 +101,7 @@ class Portal:
 
     def gpu_samples(self, job_id: str) -> int:
         """Return how many values its GPU charts hold."""
-        return _count_numbers(self._ask(f"jobs/{job_id}/metrics/"))
+        return count_samples(self._ask(f"jobs/{job_id}/metrics/"))
 
     def _ask(self, path: str, *, data: bytes | None = None, content_type: str = "application/json") -> dict[str, Any]:
         headers = {
@@ -149,7 +149,8 @@ def _stop(demo: subprocess.Popen[bytes], folder: Path) -> int:
     return len(left)
 
 
-def _missed_limits(report: Report) -> list[str]:
+def missed_limits(report: Report) -> list[str]:
+    """Return what is more than the demo may cost or take."""
     limits = {
         "ready_s": READY_LIMIT_S,
         "pss_mb": PSS_LIMIT_MB,
@@ -177,13 +178,13 @@ def _has_state(portal: Portal, job_id: str, wanted: str) -> bool:
     return bool(job["state"] == wanted)
 
 
-def _count_numbers(value: object) -> int:
-    """Count the samples of any figure: the numbers below the keys that hold measured values."""
+def count_samples(value: object) -> int:
+    """Return the number of values in figures, however nested: the numbers below "y" or "values", without gaps."""
     if isinstance(value, dict):
         return sum(
-            _count_values(inner) if key in ("y", "values") else _count_numbers(inner) for key, inner in value.items()
+            _count_values(inner) if key in ("y", "values") else count_samples(inner) for key, inner in value.items()
         )
-    return sum(_count_numbers(inner) for inner in value) if isinstance(value, list) else 0
+    return sum(count_samples(inner) for inner in value) if isinstance(value, list) else 0
 
 
 def _count_values(values: object) -> int:
