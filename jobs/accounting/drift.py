@@ -43,7 +43,7 @@ def held_by_queue() -> dict[tuple[int, int], int]:
 
 def _quota() -> Iterator[Finding]:
     for drift in recompute_usage(held_by_queue()):
-        yield Finding("quota_usage", f"{drift.owner} {drift.flavor}", drift.expected, drift.stored)
+        yield Finding("quota_usage", f"{drift.node.name} flavor {drift.flavor_id}", drift.held, drift.counted)
 
 
 def _nodes() -> Iterator[Finding]:
