@@ -12,10 +12,11 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from jobs.api.parsers import TextYamlParser, YamlParser, YamlText
-from jobs.api.serializers import EventOut, JobOut, ScaleIn
+from jobs.api.serializers import EventOut, JobOut, MetricsOut, ScaleIn
 from jobs.jobspec.fields import JobSpec
 from jobs.models import Job
 from jobs.permissions import can_control
+from jobs.selectors.charts import charts_of
 from jobs.selectors.documents import job_document, job_documents
 from jobs.selectors.events import events_of
 from jobs.selectors.filters import filtered
@@ -92,6 +93,13 @@ class JobViewSet(GenericViewSet[Job]):
     def events(self, request: ApiRequest, uid: str) -> Response:
         """Show what happened to a job, newest first."""
         return Response(events_of(self._job(uid)))
+
+    @extend_schema(parameters=[OpenApiParameter("window")], responses=MetricsOut)
+    @action(detail=True, pagination_class=None)
+    def metrics(self, request: ApiRequest, uid: str) -> Response:
+        """Show the figures of a job's charts: data and layout for Plotly."""
+        charts = charts_of(self._job(uid), request.query_params.get("window", "15m"))
+        return Response(MetricsOut(charts).data)
 
     def _job(self, uid: str) -> Job:
         job: Job = get_object_or_404(self.get_queryset(), uid=uid)

@@ -129,6 +129,23 @@ class EventOut(Out):
     actor = serializers.CharField()
 
 
+class ChartOut(Out):
+    """One figure: `figure` has `data` and `layout` of Plotly; a null in `y` was not measured."""
+
+    id = serializers.CharField()
+    title = serializers.CharField()
+    unit = serializers.CharField()
+    figure = serializers.DictField()
+
+
+class MetricsOut(Out):
+    """The figures of a job."""
+
+    charts = ChartOut(many=True)
+    age_s = serializers.FloatField(allow_null=True)
+    is_stale = serializers.BooleanField()
+
+
 class ScaleIn(Out):
     """How many replicas a service shall have."""
 
