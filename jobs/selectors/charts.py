@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils.translation import gettext as _
 
 from clusters.selectors import telemetry
-from clusters.telemetry.figures import Figure, line_figure
+from clusters.telemetry.figures import TARGET_UTILISATION, Figure, line_figure
 from jobs.models import Job
 from portal.core import clock
 from portal.core.errors import DomainError
@@ -48,6 +48,7 @@ def charts_of(job: Job, window: str = "15m") -> Charts:
     times = on.times
     lines = {name: {_rank(rank): values for rank, values in ranks.items()} for name, ranks in series.items()}
     used = {name: _gib(values) for name, values in lines["memory_used"].items()}
+    busy = line_figure(times, lines["utilisation"], top=100, target=TARGET_UTILISATION)
     age = telemetry.last_sample_age_s(job.uid)
     return Charts(
         charts=(
