@@ -26,7 +26,6 @@ from portal.embedded.supervisor import ProcessFailedError, Service, StopRequeste
 
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "muster"
-CLUSTERS = {"north": 40, "south": 24}  # nodes of 8 GPUs: 64 nodes, 512 GPUs
 # One thread each: a dozen processes with a thread pool per core would fight for the cores.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _SERVERS, _APPLICATION = 1, 2  # stages: PostgreSQL is stage 0 and goes last
@@ -101,9 +100,8 @@ class _Demo:
             with self._steps.step("PostgreSQL"):
                 self._start_postgres(postgres)
         self._supervisor.begin("migrate", _manage("migrate", "--no-input"))
-        clusters = self._folder.cluster_entries(tuple(CLUSTERS))
         with self._steps.step("simulated clusters"):
-            self._start_clusters(clusters)
+            self._start_clusters()
         with self._steps.step("database schema"):
             self._supervisor.finish("migrate", timeout_s=180)
         with self._steps.step("demo data"):
@@ -119,17 +117,15 @@ class _Demo:
         postgres.create_database(DATABASE)
         self._supervisor.env["DATABASE_URL"] = postgres.url(DATABASE)
 
-    def _start_clusters(self, clusters: list[ClusterEntry]) -> None:
-        self._folder.clusters.mkdir(exist_ok=True)
-        missing = [cluster for cluster in clusters if not Path(cluster["fleet"]).exists()]
-        for cluster in missing:
-            self._supervisor.begin(f"fleet-{cluster['name']}", _fleet_command(cluster))
-        for cluster in missing:
-            self._supervisor.finish(f"fleet-{cluster['name']}", timeout_s=30)
+    def _start_clusters(self) -> None:
+        if not self._folder.fleet_names():
+            self._supervisor.begin("fleets", _module("clusters.simulated.fleet", str(self._folder.fleets)))
+            self._supervisor.finish("fleets", timeout_s=30)
+        clusters = self._folder.cluster_entries(self._folder.fleet_names())
         for cluster in clusters:
             self._supervisor.start(_simulated(cluster))
         for cluster in clusters:
-            self._wait_for(f"{cluster['server']}/readyz", f"cluster-{cluster['name']}", timeout_s=30)
+            self._wait_for(f"{cluster['server']}/readyz", _service_name(cluster), timeout_s=30)
 
     def _seed(self) -> None:
         self._supervisor.begin("seed", _manage("seed_demo", "--clusters", str(self._folder.clusters_file)))
@@ -148,7 +144,7 @@ class _Demo:
 
 def application(folder: DemoFolder, port: int) -> list[Service]:
     """Return the portal's own processes."""
-    celery = (sys.executable, "-m", "celery", "-A", "portal.celery")
+    celery = _module("celery", "-A", "portal.celery")
     beat = (*celery, "beat", "--schedule", str(folder.beat_schedule), "--pidfile", "")
     return [
         Service("web", _granian(port), _APPLICATION, env={"MUSTER_DATABASE_POOL_SIZE": "8"}),
@@ -209,29 +205,25 @@ def _manage(*words: str) -> tuple[str, ...]:
     return (sys.executable, str(ROOT / "manage.py"), *words)
 
 
+def _module(name: str, *words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", name, *words)
+
+
 def _granian(port: int) -> tuple[str, ...]:
     served = ("--interface", "asgi", "portal.asgi:application", "--host", "127.0.0.1", "--port", str(port))
     # Without the time-out an open event stream keeps the server from ever stopping.
-    return (sys.executable, "-m", "granian", *served, "--workers", "1", "--workers-kill-timeout", "3")
-
-
-def _fleet_command(cluster: ClusterEntry) -> tuple[str, ...]:
-    nodes = str(CLUSTERS[cluster["name"]])
-    return (sys.executable, "-m", "clusters.simulated.fleet", "--nodes", nodes, "--out", cluster["fleet"])
+    return _module("granian", *served, "--workers", "1", "--workers-kill-timeout", "3")
 
 
 def _simulated(cluster: ClusterEntry) -> Service:
-    options = (
-        "--fleet",
-        cluster["fleet"],
-        "--port",
-        str(cluster["port"]),
-        "--token",
-        cluster["token"],
-        "--state",
-        cluster["state"],
-    )
-    return Service(f"cluster-{cluster['name']}", (sys.executable, "-m", "clusters.simulated", *options), _SERVERS)
+    options = ("--fleet", cluster["fleet"], "--port", str(cluster["port"]), "--state", cluster["state"])
+    # The token in the environment: a command line can be read by every user of the machine.
+    token = {"SIMULATED_TOKEN": cluster["token"]}
+    return Service(_service_name(cluster), _module("clusters.simulated", *options), _SERVERS, env=token)
+
+
+def _service_name(cluster: ClusterEntry) -> str:
+    return f"cluster-{cluster['name']}"
 
 
 def _sign_in_lines(folder: DemoFolder) -> str:

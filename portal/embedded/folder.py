@@ -16,6 +16,7 @@ _OURS = (
     "postgres",
     "postgres.new",
     "logs",
+    "fleets",
     "clusters",
     "demo.json",
     "demo-logins.json",
@@ -54,7 +55,8 @@ class DemoFolder:
         self.path = path.resolve()
         self.postgres = self.path / "postgres"
         self.logs = self.path / "logs"
-        self.clusters = self.path / "clusters"
+        self.fleets = self.path / "fleets"
+        self._states = self.path / "clusters"
         self.clusters_file = self.path / "demo.json"
         self.logins_file = self.path / "demo-logins.json"
         self.beat_schedule = self.path / "beat-schedule"
@@ -101,8 +103,13 @@ class DemoFolder:
         kept: Keys = json.loads(path.read_text())
         return kept
 
+    def fleet_names(self) -> tuple[str, ...]:
+        """Return the names of the clusters of which fleet files are written."""
+        return tuple(sorted(path.stem for path in self.fleets.glob("*.json")))
+
     def cluster_entries(self, names: tuple[str, ...]) -> list[ClusterEntry]:
         """Return the simulated clusters with ports that are free: those of the last start where possible."""
+        self._states.mkdir(exist_ok=True)
         known = {entry["name"]: entry for entry in self._known_clusters()}
         entries = [self._entry(name, known.get(name)) for name in names]
         write_private(self.clusters_file, json.dumps({"clusters": entries}, indent=2))
@@ -121,8 +128,8 @@ class DemoFolder:
             port=port,
             server=f"http://127.0.0.1:{port}",
             token=known["token"] if known else secrets.token_urlsafe(32),
-            fleet=str(self.clusters / f"{name}-fleet.json"),
-            state=str(self.clusters / f"{name}-state.json"),
+            fleet=str(self.fleets / f"{name}.json"),
+            state=str(self._states / f"{name}.json"),
         )
 
 
