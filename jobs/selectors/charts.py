@@ -52,9 +52,7 @@ def charts_of(job: Job, window: str = "15m") -> Charts:
     age = telemetry.last_sample_age_s(job.uid)
     return Charts(
         charts=(
-            Chart(
-                "utilisation", _("GPU utilisation"), "%", line_figure(times, lines["utilisation"], top=100, target=90)
-            ),
+            Chart("utilisation", _("GPU utilisation"), "%", busy),
             Chart("memory", _("GPU memory"), "GiB", line_figure(times, used, top=_top(lines["memory_total"]))),
             Chart("power", _("Power per GPU"), "W", line_figure(times, lines["power"])),
             Chart("temperature", _("GPU temperature"), "°C", line_figure(times, lines["temperature"])),
