@@ -1,0 +1,172 @@
+"""What a node says about itself, what it offers, and what changed about it. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusters.watch.usage import amount
+
+Json = Mapping[str, Any]
+Devices = Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorSelector:
+    """Which nodes offer a flavor: those with this label that can allocate this resource."""
+
+    id: int
+    name: str
+    label_key: str
+    label_value: str
+    resource_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What the administrator defined: all flavors, and the label keys of this cluster's topology levels."""
+
+    flavors: tuple[FlavorSelector, ...] = ()
+    level_keys: tuple[str, ...] = ()
+
+    @property
+    def gpu_resources(self) -> frozenset[str]:
+        """The resources that count as GPUs."""
+        return frozenset(flavor.resource_name for flavor in self.flavors)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node; the fields are those of Node. `devices`: flavor id -> (capacity, allocatable)."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    taints: Sequence[Json]
+    conditions: Json
+    address: str
+    kubelet_version: str
+    container_runtime: str
+    is_ready: bool
+    is_cordoned: bool
+    cpu_milli: int
+    memory_mib: int
+    pods: int
+    devices: Devices
+    resource_version: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The part of a node whose changes make its timeline."""
+
+    uid: str
+    is_gone: bool
+    is_ready: bool
+    is_cordoned: bool
+    labels: Mapping[str, str]
+    devices: Devices
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of a node's timeline; `kind` is a value of NodeEvent.Kind."""
+
+    kind: str
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+def node_view(node: Json, flavors: Iterable[FlavorSelector]) -> NodeView:
+    """Read a node. One of an unknown product offers nothing, but is there."""
+    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    labels = metadata.get("labels") or {}
+    allocatable, info = status.get("allocatable") or {}, status.get("nodeInfo") or {}
+    conditions = {each["type"]: _condition(each) for each in status.get("conditions") or []}
+    return NodeView(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        labels=labels,
+        taints=[_taint(taint) for taint in spec.get("taints") or []],
+        conditions=conditions,
+        address=_address(status)[:64],
+        kubelet_version=(info.get("kubeletVersion") or "")[:60],
+        container_runtime=(info.get("containerRuntimeVersion") or "")[:80],
+        is_ready=conditions.get("Ready", {}).get("status") == "True",
+        is_cordoned=bool(spec.get("unschedulable")),
+        cpu_milli=amount("cpu", allocatable.get("cpu", 0)),
+        memory_mib=amount("memory", allocatable.get("memory", 0)) // 2**20,
+        pods=amount("pods", allocatable.get("pods", 0)),
+        devices=_devices(labels, status, flavors),
+        resource_version=metadata.get("resourceVersion") or "",
+    )
+
+
+def facts_of(view: NodeView) -> NodeFacts:
+    """Return the facts of a node that is there."""
+    return NodeFacts(
+        uid=view.uid,
+        is_gone=False,
+        is_ready=view.is_ready,
+        is_cordoned=view.is_cordoned,
+        labels=view.labels,
+        devices=view.devices,
+    )
+
+
+def changes(before: NodeFacts | None, after: NodeFacts, catalogue: Catalogue) -> Iterator[Change]:
+    """Yield what happened to a node between two looks at it."""
+    if before is None:
+        yield Change("registered")
+        return
+    if before.is_gone or before.uid != after.uid:
+        yield Change("returned", {"uid": after.uid})
+    if before.is_ready != after.is_ready:
+        yield Change("ready" if after.is_ready else "not_ready")
+    if before.is_cordoned != after.is_cordoned:
+        yield Change("cordoned" if after.is_cordoned else "uncordoned")
+    yield from _device_changes(before.devices, after.devices, catalogue.flavors)
+    moved = {
+        key: [before.labels.get(key), after.labels.get(key)]
+        for key in catalogue.level_keys
+        if before.labels.get(key) != after.labels.get(key)
+    }
+    if moved:
+        yield Change("relabeled", moved)
+
+
+def _device_changes(before: Devices, after: Devices, flavors: Iterable[FlavorSelector]) -> Iterator[Change]:
+    for flavor in flavors:
+        had, has = before.get(flavor.id, (0, 0))[1], after.get(flavor.id, (0, 0))[1]
+        if had != has:
+            kind = "device_lost" if has < had else "device_recovered"
+            yield Change(kind, {"flavor": flavor.name, "from": had, "to": has})
+
+
+def _devices(labels: Json, status: Json, flavors: Iterable[FlavorSelector]) -> dict[int, tuple[int, int]]:
+    allocatable, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
+    devices = {
+        flavor.id: (
+            amount(flavor.resource_name, capacity.get(flavor.resource_name, 0)),
+            amount(flavor.resource_name, allocatable.get(flavor.resource_name, 0)),
+        )
+        for flavor in flavors
+        if labels.get(flavor.label_key) == flavor.label_value
+    }
+    return {flavor: counts for flavor, counts in devices.items() if any(counts)}
+
+
+def _condition(condition: Json) -> dict[str, object]:
+    # Without the heartbeat time, which changes all the time and says nothing.
+    return {
+        "status": condition.get("status") or "Unknown",
+        "reason": condition.get("reason") or "",
+        "since": condition.get("lastTransitionTime") or "",
+    }
+
+
+def _taint(taint: Json) -> dict[str, object]:
+    return {key: taint.get(key) or "" for key in ("key", "value", "effect")}
+
+
+def _address(status: Json) -> str:
+    by_type = {each.get("type"): str(each.get("address") or "") for each in status.get("addresses") or []}
+    return by_type.get("InternalIP") or by_type.get("Hostname") or ""

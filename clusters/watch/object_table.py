@@ -1,0 +1,137 @@
+"""Rows of our Jobs and Deployments, and of volume claims, kept in line with one cluster."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+
+from clusters.k8s.values import JsonObject
+from clusters.models import ObservedObject, PersistentClaim
+from clusters.watch.diagnose import ObjectView, Trouble
+
+_COLUMNS = [column.name for column in fields(ObjectView)]
+_UPDATED = [*(name for name in _COLUMNS if name != "uid"), "seen_at", "gone_at"]
+_BATCH = 500
+
+
+class ObjectTable:
+    """One kind of object. Writes only what changed: it remembers the version of each row that is there."""
+
+    def __init__(self, cluster_id: int, kind: str) -> None:
+        self._cluster_id = cluster_id
+        self.kind = kind
+        self._versions: dict[str, str] = {}
+
+    def load(self) -> None:
+        """Read what is written already."""
+        rows = ObservedObject.objects.filter(cluster_id=self._cluster_id, kind=self.kind, gone_at=None)
+        self._versions = dict(rows.values_list("uid", "resource_version"))
+
+    def absent_from(self, listed: Iterable[ObjectView]) -> set[str]:
+        """Return the uids of rows that a complete list does not have."""
+        return self._versions.keys() - {view.uid for view in listed}
+
+    def write(self, views: Iterable[ObjectView], warnings: Mapping[str, Trouble], now: datetime) -> bool:
+        """Write the objects that changed."""
+        news = [view for view in views if self._versions.get(view.uid) != view.resource_version]
+        if not news:
+            return False
+        ObservedObject.objects.bulk_create(
+            [self._row(_warned(view, warnings), now) for view in news],
+            batch_size=_BATCH,
+            update_conflicts=True,
+            unique_fields=["cluster", "uid"],
+            update_fields=_UPDATED,
+        )
+        self._versions |= {view.uid: view.resource_version for view in news}
+        return True
+
+    def forget(self, uids: Iterable[str], now: datetime) -> bool:
+        """Mark rows as gone, by uid: an object of the same name is another object."""
+        gone = [uid for uid in uids if self._versions.pop(uid, None) is not None]
+        if not gone:
+            return False
+        rows = ObservedObject.objects.filter(cluster_id=self._cluster_id, uid__in=gone, gone_at=None)
+        return bool(rows.update(gone_at=now, seen_at=now))
+
+    def warn(self, warnings: Mapping[str, Trouble]) -> bool:
+        """Put the newest warning on each object that it is about."""
+        changed = 0
+        for uid in self._versions.keys() & warnings.keys():
+            rows = ObservedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
+            changed += rows.exclude(warning=warnings[uid].message).update(warning=warnings[uid].message)
+        return bool(changed)
+
+    def _row(self, view: ObjectView, now: datetime) -> ObservedObject:
+        values = {name: getattr(view, name) for name in _COLUMNS}
+        return ObservedObject(cluster_id=self._cluster_id, seen_at=now, gone_at=None, **values)
+
+
+class ClaimTable:
+    """Volume claims of all namespaces; a claim that is deleted leaves no row."""
+
+    def __init__(self, cluster_id: int) -> None:
+        self._cluster_id = cluster_id
+        self._uids: dict[tuple[str, str], str] = {}
+
+    def replace(self, items: Iterable[JsonObject]) -> bool:
+        """Take the whole list."""
+        items = list(items)
+        names = {_place(item) for item in items}
+        for row in PersistentClaim.objects.filter(cluster_id=self._cluster_id):
+            if (row.namespace, row.name) not in names:
+                row.delete()
+        return self.write(items)
+
+    def write(self, items: Iterable[JsonObject]) -> bool:
+        """Write claims as they are now."""
+        rows = [self._row(item) for item in items]
+        if not rows:
+            return False
+        self._uids |= {(row.namespace, row.name): uid for row, uid in rows}
+        PersistentClaim.objects.bulk_create(
+            [row for row, _uid in rows],
+            batch_size=_BATCH,
+            update_conflicts=True,
+            unique_fields=["cluster", "namespace", "name"],
+            update_fields=["access_modes", "phase", "size", "storage_class"],
+        )
+        return True
+
+    def forget(self, items: Iterable[JsonObject]) -> bool:
+        """Delete the rows of deleted claims, unless a new claim took the name."""
+        changed = 0
+        for item in items:
+            place = _place(item)
+            if self._uids.get(place) == item["metadata"]["uid"]:
+                del self._uids[place]
+                namespace, name = place
+                rows = PersistentClaim.objects.filter(cluster_id=self._cluster_id, namespace=namespace, name=name)
+                changed += rows.delete()[0]
+        return bool(changed)
+
+    def _row(self, item: JsonObject) -> tuple[PersistentClaim, str]:
+        spec, status = item.get("spec") or {}, item.get("status") or {}
+        namespace, name = _place(item)
+        size = (status.get("capacity") or {}).get("storage") or (
+            (spec.get("resources") or {}).get("requests") or {}
+        ).get("storage")
+        row = PersistentClaim(
+            cluster_id=self._cluster_id,
+            namespace=namespace,
+            name=name,
+            access_modes=spec.get("accessModes") or [],
+            phase=(status.get("phase") or "")[:12],
+            size=str(size or "")[:40],
+            storage_class=spec.get("storageClassName") or "",
+        )
+        return row, item["metadata"]["uid"]
+
+
+def _place(item: JsonObject) -> tuple[str, str]:
+    metadata = item["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def _warned(view: ObjectView, warnings: Mapping[str, Trouble]) -> ObjectView:
+    trouble = warnings.get(view.uid)
+    return replace(view, warning=trouble.message) if trouble and not view.warning else view

@@ -1,0 +1,101 @@
+"""Rows of our pods, kept in line with one cluster."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+
+from clusters.k8s.values import JsonObject
+from clusters.models import ObservedPod
+from clusters.watch.diagnose import PodView, Trouble
+
+_COLUMNS = [column.name for column in fields(PodView)]
+_UPDATED = [*(name for name in _COLUMNS if name != "uid"), "seen_at", "gone_at"]
+_BATCH = 500
+
+
+class PodTable:
+    """Writes only what changed: it remembers the version of each row that is there."""
+
+    def __init__(self, cluster_id: int) -> None:
+        self._cluster_id = cluster_id
+        self._versions: dict[str, str] = {}
+
+    def load(self) -> None:
+        """Read what is written already."""
+        rows = ObservedPod.objects.filter(cluster_id=self._cluster_id, gone_at=None)
+        self._versions = dict(rows.values_list("uid", "resource_version"))
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._versions
+
+    def absent_from(self, listed: Iterable[PodView]) -> set[str]:
+        """Return the uids of rows that a complete list does not have."""
+        return self._versions.keys() - {view.uid for view in listed}
+
+    def write(self, views: Iterable[PodView], *, ended: Iterable[PodView] = (), now: datetime) -> bool:
+        """Write the pods that changed, and those that were just deleted in their last state."""
+        rows = [self._row(view, now, None) for view in views if self._is_news(view)]
+        rows += [self._row(view, now, now) for view in ended]
+        if not rows:
+            return False
+        ObservedPod.objects.bulk_create(
+            rows,
+            batch_size=_BATCH,
+            update_conflicts=True,
+            unique_fields=["cluster", "uid"],
+            update_fields=_UPDATED,
+        )
+        for row in rows:
+            if row.gone_at is None:
+                self._versions[row.uid] = row.resource_version
+            else:
+                self._versions.pop(row.uid, None)
+        return True
+
+    def forget(self, uids: Iterable[str], now: datetime) -> bool:
+        """Mark rows as gone, by uid: a pod of the same name is another pod."""
+        gone = [uid for uid in uids if self._versions.pop(uid, None) is not None]
+        if not gone:
+            return False
+        rows = ObservedPod.objects.filter(cluster_id=self._cluster_id, uid__in=gone, gone_at=None)
+        return bool(rows.update(gone_at=now, seen_at=now))
+
+    def warn(self, warnings: Mapping[str, Trouble]) -> bool:
+        """Put what events say on pods that wait without telling why."""
+        changed = 0
+        for uid in self._versions.keys() & warnings.keys():
+            trouble = warnings[uid]
+            rows = ObservedPod.objects.filter(cluster_id=self._cluster_id, uid=uid, phase="Pending", reason="")
+            changed += rows.filter(is_scheduled=concerns_bound(trouble)).update(
+                reason=trouble.reason, message=trouble.message
+            )
+        return bool(changed)
+
+    def _is_news(self, view: PodView) -> bool:
+        known = self._versions.get(view.uid)
+        if known is None or not (known.isdigit() and view.resource_version.isdigit()):
+            return known != view.resource_version
+        return int(view.resource_version) > int(known)
+
+    def _row(self, view: PodView, now: datetime, gone_at: datetime | None) -> ObservedPod:
+        values = {name: getattr(view, name) for name in _COLUMNS}
+        return ObservedPod(cluster_id=self._cluster_id, seen_at=now, gone_at=gone_at, **values)
+
+
+def explained(view: PodView, warnings: Mapping[str, Trouble]) -> PodView:
+    """Return the pod with what events say about it, where it waits without telling why."""
+    trouble = warnings.get(view.uid)
+    if trouble is None or view.reason or view.phase != "Pending" or concerns_bound(trouble) != view.is_scheduled:
+        return view
+    return replace(view, reason=trouble.reason, message=trouble.message)
+
+
+def concerns_bound(trouble: Trouble) -> bool:
+    """Return whether a warning speaks of a pod that has a node; the scheduler's is out of date then."""
+    return trouble.reason != "FailedScheduling"
+
+
+def is_ours(body: JsonObject, labels: Mapping[str, str]) -> bool:
+    """Return whether the object carries these labels."""
+    carried = body["metadata"].get("labels") or {}
+    return all(carried.get(key) == value for key, value in labels.items())
