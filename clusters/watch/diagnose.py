@@ -95,7 +95,7 @@ def pod_view(pod: Json, *, domain: str, gpu_resources: Iterable[str]) -> PodView
         attempt=_integer(labels.get(names.label(domain, "attempt"))) or 0,
         rank=_integer(labels.get(names.INDEX_LABEL, annotations.get(names.INDEX_LABEL))),
         node_name=spec.get("nodeName") or "",
-        pinned_node=patches.pinned_node(pod) or "",
+        pinned_node=patches.pinned_node({"spec": spec}) or "",
         phase=phase,
         is_gated=ours in gates,
         foreign_gates=[gate for gate in gates if gate != ours],
