@@ -14,6 +14,12 @@ class Cohort(TimestampedModel):
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
     version = models.PositiveIntegerField(default=1)
 
+    class Meta:
+        constraints = [
+            # No circle can exist, and ascending ids go down the tree: the order in which `usage` locks its counters.
+            models.CheckConstraint(condition=models.Q(parent__lt=models.F("id")), name="cohort_below_an_older_one")
+        ]
+
     def __str__(self) -> str:
         return self.name
 

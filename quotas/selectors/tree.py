@@ -1,59 +1,10 @@
 """Reads of the quota tree, each in a fixed number of queries whatever its size."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from portal.identity.models import Team
 from quotas.models import Cohort, Queue, Quota, QuotaUsage
-
-# One cell of the matrices: (node id, flavor id).
-Cell = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaNode:
-    """A cohort or, as a leaf, a queue. `id` is "cohort:PK" or "queue:PK"; `parent` is such an id, None for a root."""
-
-    id: str
-    pk: int
-    name: str
-    parent: str | None
-    depth: int
-    organization_id: int
-    version: int
-    team_id: int | None = None
-    is_default: bool = False
-    is_paused: bool = False
-
-    @property
-    def is_queue(self) -> bool:
-        """Whether jobs can be submitted to it."""
-        return self.team_id is not None
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaTreeRows:
-    """The tree as rows. `nodes`: a parent stands before its children, siblings go by name, cohorts first.
-
-    nominal, used: whole GPUs by cell. A cell missing in `nominal` means none for a queue and no cap for a cohort;
-    missing in `used` means 0. A cohort's `used` already contains what its queues hold.
-    versions: the version of the quota row behind each cell of `nominal`.
-    """
-
-    nodes: tuple[QuotaNode, ...]
-    nominal: Mapping[Cell, int]
-    used: Mapping[Cell, int]
-    versions: Mapping[Cell, int]
-
-    def path(self, node_id: str) -> tuple[QuotaNode, ...]:
-        """Return the node and all above it, the node first."""
-        by_id = {node.id: node for node in self.nodes}
-        path: list[QuotaNode] = []
-        step: str | None = node_id
-        while step is not None:
-            path.append(by_id[step])
-            step = by_id[step].parent
-        return tuple(path)
+from quotas.policy.document import Cell, QuotaNode, QuotaTreeRows, cohort_id, queue_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +16,6 @@ class QuotaLeft:
     nominal: int
     used: int
     left: int
-
-
-def cohort_id(pk: int) -> str:
-    """The node id of a cohort."""
-    return f"cohort:{pk}"
-
-
-def queue_id(pk: int) -> str:
-    """The node id of a queue."""
-    return f"queue:{pk}"
 
 
 def quota_tree(organization_id: int | None = None) -> QuotaTreeRows:

@@ -9,6 +9,7 @@ from pytest_django import DjangoDbBlocker
 from clusters.models import ResourceFlavor
 from portal.identity.models import Organization, Team
 from quotas.models import Cohort, Queue, Quota
+from tests.factories import make_cohort, make_flavor, make_queue, make_team
 
 
 @dataclass(frozen=True)
@@ -23,21 +24,17 @@ class World:
     vision: Queue
 
 
-def make_flavor(name: str) -> ResourceFlavor:
-    return ResourceFlavor.objects.create(name=name, title=name.upper(), label_value=name)
-
-
-def make_team(organization: Organization, slug: str) -> Team:
-    return Team.objects.create(organization=organization, name=slug, slug=slug, namespace=f"team-{slug}")
-
-
 def make_world() -> World:
-    organization = Organization.objects.create(name="Acme", slug="acme")
-    team = make_team(organization, "vision")
-    root = Cohort.objects.create(organization=organization, name="acme")
-    research = Cohort.objects.create(organization=organization, name="research", parent=root)
-    vision = Queue.objects.create(name="vision", team=team, cohort=research, is_default=True)
-    return World(organization, team, make_flavor("h100"), root, research, vision)
+    team = make_team("vision")
+    root = make_cohort("acme")
+    research = make_cohort("research", parent=root)
+    vision = make_queue(team, cohort=research, name="vision")
+    return World(team.organization, team, make_flavor("h100"), root, research, vision)
+
+
+def queue_beside(world: World, name: str) -> Queue:
+    """Add a queue of another team of the same organization to the research cohort."""
+    return make_queue(make_team(name), cohort=world.research, name=name)
 
 
 def give(owner: Cohort | Queue, flavor: ResourceFlavor, nominal: int) -> Quota:
@@ -61,6 +58,7 @@ def world(db: None) -> World:
 
 
 @pytest.fixture
-def committed_world(transactional_db: None) -> World:
-    """The same, visible to other connections."""
+def committed_world(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The same, visible to other connections. Hints stay unsent: the broker's schema is not in the test database."""
+    monkeypatch.setattr("portal.core.enqueue.send_once", lambda _task: False)
     return make_world()

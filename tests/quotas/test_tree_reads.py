@@ -3,14 +3,16 @@
 from django.test import TestCase
 
 from portal.identity.models import Organization
-from quotas.models import Cohort, Queue, QuotaUsage
-from quotas.selectors.tree import QuotaLeft, cohort_id, queue_id, quota_left, quota_tree
+from quotas.models import Cohort, QuotaUsage
+from quotas.policy.document import cohort_id, queue_id
+from quotas.selectors.tree import QuotaLeft, quota_left, quota_tree
 from quotas.services.usage import reserve
-from tests.quotas.conftest import World, give, make_flavor, make_team
+from tests.factories import make_cohort, make_flavor
+from tests.quotas.conftest import World, give, queue_beside
 
 
 def test_parents_stand_before_their_children_with_their_depth(world: World) -> None:
-    Cohort.objects.create(organization=world.organization, name="a-sibling", parent=world.root)
+    make_cohort("a-sibling", parent=world.root)
 
     nodes = quota_tree().nodes
 
@@ -51,8 +53,7 @@ def test_the_tree_of_one_organization_shows_nothing_of_another(world: World) -> 
 
 def test_a_tree_of_any_size_costs_four_queries(world: World) -> None:
     for n in range(20):
-        team = make_team(world.organization, f"team{n}")
-        give(Queue.objects.create(name=f"q{n}", team=team, cohort=world.research), world.h100, n)
+        give(queue_beside(world, f"q{n}"), world.h100, n)
 
     with TestCase().assertNumQueries(4):
         tree = quota_tree()

@@ -5,10 +5,11 @@ from django.db import transaction
 from django.test import TestCase
 
 from portal.core.errors import DomainError
-from quotas.models import Queue, Quota, QuotaUsage
+from quotas.models import Quota, QuotaUsage
 from quotas.selectors.usage import Counter, counters
 from quotas.services.usage import QuotaExceededError, UsageBelowZeroError, release, reserve
-from tests.quotas.conftest import World, give, make_flavor, make_team
+from tests.factories import make_flavor
+from tests.quotas.conftest import World, give, queue_beside
 
 
 def used_by_owner(world: World) -> dict[str, int]:
@@ -48,7 +49,7 @@ def test_a_parents_cap_binds_although_the_queue_has_room(world: World) -> None:
 
 
 def test_siblings_fill_their_parent_together(world: World) -> None:
-    speech = Queue.objects.create(name="speech", team=make_team(world.organization, "speech"), cohort=world.research)
+    speech = queue_beside(world, "speech")
     for owner, nominal in ((world.vision, 8), (speech, 8), (world.research, 10)):
         give(owner, world.h100, nominal)
     reserve(world.vision.pk, world.h100.pk, 8)

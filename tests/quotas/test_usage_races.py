@@ -11,17 +11,18 @@ from django.db.models import Q
 from quotas.models import Queue, Quota, QuotaUsage
 from quotas.services import usage
 from quotas.services.usage import QuotaExceededError, UsageBelowZeroError, release, reserve
-from tests.quotas.conftest import World, give, make_flavor, make_team
+from tests.factories import make_flavor
+from tests.quotas.conftest import World, give, queue_beside
 
 THREADS = 20
 
 
-def run_at_once(acts: Sequence[Callable[[], None]]) -> list[BaseException | None]:
+def run_at_once(acts: Sequence[Callable[[], object]]) -> list[BaseException | None]:
     """Run each act in a thread and transaction of its own, all released at once; return what each raised."""
     barrier = threading.Barrier(len(acts))
     raised: list[BaseException | None] = [None] * len(acts)
 
-    def run(index: int, act: Callable[[], None]) -> None:
+    def run(index: int, act: Callable[[], object]) -> None:
         try:
             barrier.wait(timeout=20)
             with transaction.atomic():
@@ -40,7 +41,7 @@ def run_at_once(acts: Sequence[Callable[[], None]]) -> list[BaseException | None
 
 
 def two_queues_below_a_tight_parent(world: World) -> list[Queue]:
-    speech = Queue.objects.create(name="speech", team=make_team(world.organization, "speech"), cohort=world.research)
+    speech = queue_beside(world, "speech")
     for owner, nominal in ((world.vision, 12), (speech, 12), (world.research, 16)):
         give(owner, world.h100, nominal)
     return [world.vision, speech]
