@@ -60,10 +60,10 @@ def parse(document: Mapping[str, object], *, partial: bool = False) -> JobSpec:
     _refuse_what_has_no_behaviour(reader)
     spec = _read(reader)
     reader.close()
-    if not problems:
-        problems.extend(rules.broken(spec))
     if partial:
         problems = [problem for problem in problems if problem.code != "required"]
+    if not problems:
+        problems.extend(rules.broken(spec))
     if problems:
         raise SpecError(tuple(problems))
     return spec
@@ -71,10 +71,9 @@ def parse(document: Mapping[str, object], *, partial: bool = False) -> JobSpec:
 
 def _refuse_what_has_no_behaviour(reader: Reader) -> None:
     # Known names with an agreed meaning, whose behaviour comes later: refused, never ignored.
-    if reader.has("schedule"):
-        reader.refuse("schedule", "not_supported_yet")
-    if reader.has("pod_sets"):
-        reader.refuse("pod_sets", "not_supported_yet")
+    for name in ("schedule", "pod_sets"):
+        if reader.value(name) not in (None, [], ()):
+            reader.refuse(name, "not_supported_yet")
 
 
 def _read(reader: Reader) -> JobSpec:

@@ -141,7 +141,7 @@ def _read_service(labels: dict[str, str], port: object) -> Callable[[Reader], Do
         _check_selector(reader, "selector", selector, labels)
         reader.choice("type", ("ClusterIP",))
         ports = reader.parts("ports", lambda item: _read_service_port(item, port), most=1)
-        if not reader.has("ports"):
+        if reader.value("ports") in (None, []):
             reader.refuse("ports", "required")
         return {"service_port": ports[0]} if ports else {}
 

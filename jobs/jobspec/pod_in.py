@@ -28,7 +28,7 @@ def read_pod_spec(reader: Reader, restart: tuple[str, ...], *, is_alone: bool = 
     _accept_only(reader, "enableServiceLinks", allowed=False)
     volumes = dict(reader.parts("volumes", _read_volume, most=checks.LISTED_MAX))
     containers = reader.parts("containers", lambda item: _read_container(item, volumes), most=1)
-    if not reader.has("containers"):
+    if reader.value("containers") in (None, []):
         reader.refuse("containers", "required")
     for name in volumes if containers else ():
         reader.refuse(f"volumes.{name}", "volume_not_mounted")
