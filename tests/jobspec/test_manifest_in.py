@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from jobs.explain.problems import sentence
 from jobs.jobspec import yaml_text
 from jobs.jobspec.fields import JobSpec, SecretRef, Toleration, Volume
 from jobs.jobspec.manifest_in import spec_from_yaml
@@ -101,9 +102,10 @@ def read(text: str, *edits: tuple[str, str]) -> JobSpec:
 
 
 def faults(text: str, *edits: tuple[str, str]) -> list[tuple[str, str]]:
-    """Field and code of what is refused."""
+    """Field and code of what is refused; each has its sentence."""
     with pytest.raises(SpecError) as caught:
         read(text, *edits)
+    assert all(sentence(problem) for problem in caught.value.problems)
     return [(problem.field, problem.code) for problem in caught.value.problems]
 
 
