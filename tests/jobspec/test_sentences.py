@@ -13,7 +13,7 @@ from tests.jobspec.documents import TRAINING, problems_of
 from tests.jobspec.test_checks import WRONG, WRONG_INSIDE
 
 ROOM = Path(problems.__file__).parents[1] / "jobspec"
-# refuse(key, "code"), Problem(code="code"), _refusal("code"), Text(1, "code"), ("yaml_code", number, most)
+# The ways in which the room names a code: to refuse a field, in a problem, in a rule for texts, in a table.
 CODES = (
     re.compile(r'refuse\([^\n]*?, "([a-z_]+)"'),
     re.compile(r'code="([a-z_]+)"'),
