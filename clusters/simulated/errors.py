@@ -1,0 +1,120 @@
+"""API errors in the words of the real server: each is a `Status` object with a code and a reason."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.simulated.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One refused field, as `Status.details.causes` lists it."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class ApiError(Exception):
+    """A refused request; `status()` is the body that the client gets."""
+
+    def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    def status(self) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        if self.details:
+            body["details"] = self.details
+        return body
+
+
+def unauthorized() -> ApiError:
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+def unknown_path() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def not_found(resource: Resource, name: str) -> ApiError:
+    return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', _details(resource, name))
+
+
+def already_exists(resource: Resource, name: str) -> ApiError:
+    message = f'{resource.qualified} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, _details(resource, name))
+
+
+def conflict(resource: Resource, name: str, why: str = "") -> ApiError:
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(resource, name))
+
+
+def uid_mismatch(resource: Resource, name: str, wanted: str, found: str) -> ApiError:
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return conflict(resource, name, why)
+
+
+def forbidden(resource: Resource, name: str, why: str) -> ApiError:
+    message = f'{resource.qualified} "{name}" is forbidden: {why}'
+    return ApiError(403, "Forbidden", message, _details(resource, name))
+
+
+def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:
+    listed = str(causes[0]) if len(causes) == 1 else "[" + ", ".join(map(str, causes)) + "]"
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details = {
+        "name": name,
+        "group": resource.group,
+        "kind": resource.kind,
+        "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes],
+    }
+    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+
+
+def patch_failed(why: str) -> ApiError:
+    """The generic 422 of a JSON patch whose `test` failed or whose path is not there."""
+    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": why}]}
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details)
+
+
+def expired(message: str) -> ApiError:
+    return ApiError(410, "Expired", message)
+
+
+def unsupported_media(supported: Sequence[str]) -> ApiError:
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(
+        supported
+    )
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def method_not_allowed() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message)
+
+
+def _details(resource: Resource, name: str) -> dict[str, Any]:
+    found = {"name": name, "kind": resource.plural}
+    return {**found, "group": resource.group} if resource.group else found
