@@ -26,9 +26,7 @@ def main() -> None:
     arguments = _parser().parse_args()
     if not arguments.token:
         sys.exit("a token is needed: --token or SIMULATED_TOKEN")
-    logging.basicConfig(
-        level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     asyncio.run(_serve(arguments))
 
 
@@ -79,9 +77,7 @@ def _announcement(cluster: Cluster, url: str) -> dict[str, object]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m clusters.simulated", description=__doc__)
-    parser.add_argument(
-        "--fleet", type=Path, required=True, help="JSON file, see clusters/simulated/fleet.py"
-    )
+    parser.add_argument("--fleet", type=Path, required=True, help="JSON file, see clusters/simulated/fleet.py")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--token", default=os.environ.get("SIMULATED_TOKEN", ""))
@@ -90,9 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--history", type=int, default=10_000, help="changes that a watch can resume over")
     parser.add_argument("--default-run-s", type=float, default=600.0, help="of jobs without SIM_RUN_S")
     parser.add_argument("--pull-s", type=float, default=0.5, help="first pull of an image on a node")
-    parser.add_argument(
-        "--parent-pid-death", action="store_true", help="stop when the parent process is gone"
-    )
+    parser.add_argument("--parent-pid-death", action="store_true", help="stop when the parent process is gone")
     return parser
 
 

@@ -114,9 +114,7 @@ def _refusal(store: Store, usage: Usage, resource: Resource, obj: Obj, quota: Ob
     if not over:
         return ""
     parts = ("requested", wanted), ("used", used), ("limited", hard)
-    shown = ", ".join(
-        f"{word}: " + ",".join(f"{key}={show(values[key])}" for key in over) for word, values in parts
-    )
+    shown = ", ".join(f"{word}: " + ",".join(f"{key}={show(values[key])}" for key in over) for word, values in parts)
     return f"exceeded quota: {name}, {shown}"
 
 

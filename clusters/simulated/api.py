@@ -198,9 +198,7 @@ class Api:
             return current
         if wanted["metadata"].get("deletionTimestamp") and not self._lingers(resource, wanted):
             self.store.put(resource, wanted)
-            return self.store.remove(
-                resource, wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"]
-            )
+            return self.store.remove(resource, wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"])
         return self.store.put(resource, wanted)
 
     def _mark_deleted(self, resource: Resource, obj: Obj, options: Deletion) -> None:
@@ -226,9 +224,7 @@ class Api:
         meta = obj["metadata"]
         if resource is NAMESPACES and (obj.get("spec") or {}).get("finalizers"):
             return True
-        return bool(meta.get("finalizers")) or (
-            resource is PODS and meta.get("deletionGracePeriodSeconds", 0) > 0
-        )
+        return bool(meta.get("finalizers")) or (resource is PODS and meta.get("deletionGracePeriodSeconds", 0) > 0)
 
 
 def _merged(resource: Resource, current: Obj, wanted: Obj, *, status: bool) -> Obj:

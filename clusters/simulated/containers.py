@@ -105,9 +105,7 @@ def settle(pod: Obj, now: str) -> None:
     for each in mains:
         each["ready"] = bool(each.get("ready")) and "running" in each["state"]
     ready = bool(mains) and all(each["ready"] for each in mains)
-    why = (
-        ("PodCompleted" if status["phase"] == "Succeeded" else "PodFailed") if done else "ContainersNotReady"
-    )
+    why = ("PodCompleted" if status["phase"] == "Succeeded" else "PodFailed") if done else "ContainersNotReady"
     names = [each["name"] for each in mains if not each["ready"]]
     message = "" if done else f"containers with unready status: [{' '.join(names)}]"
     set_condition(pod, ("PodReadyToStartContainers", not done), now)
@@ -122,11 +120,7 @@ def set_condition(pod: Obj, state: tuple[str, bool], now: str, reason: str = "",
     conditions = pod["status"].setdefault("conditions", [])
     held = next((each for each in conditions if each["type"] == kind), None)
     word = "True" if value else "False"
-    since = (
-        held["lastTransitionTime"]
-        if held and held["status"] == word and "lastTransitionTime" in held
-        else now
-    )
+    since = held["lastTransitionTime"] if held and held["status"] == word and "lastTransitionTime" in held else now
     fresh = {"type": kind, "status": word, "lastTransitionTime": since}
     if reason:
         fresh["reason"] = reason
@@ -138,9 +132,12 @@ def set_condition(pod: Obj, state: tuple[str, bool], now: str, reason: str = "",
         conditions[conditions.index(held)] = fresh
 
 
-def running_since(status: Obj | None) -> float | None:
-    state = ((status or {}).get("state") or {}).get("running")
-    return parse_stamp(state["startedAt"]) if state else None
+def running_since(started: dict[tuple[str, str], float], pod: Obj, name: str) -> float | None:
+    """When a running container started: exactly if `started` knows it, else by its status, in whole seconds."""
+    state = (find_status(pod, name) or {"state": {}})["state"].get("running")
+    if not state:
+        return None
+    return started.get((pod["metadata"]["uid"], name)) or parse_stamp(state["startedAt"])
 
 
 def _phase(policy: str, inits: list[Obj], mains: list[Obj]) -> str:

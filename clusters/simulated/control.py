@@ -47,9 +47,7 @@ class Control:
 
     async def _set_allocatable(self, request: web.Request) -> web.StreamResponse:
         """{"allocatable": 7}"""
-        self._cluster.nodes.set_allocatable(
-            request.match_info["node"], int(await _number(request, "allocatable"))
-        )
+        self._cluster.nodes.set_allocatable(request.match_info["node"], int(await _number(request, "allocatable")))
         return _done()
 
     async def _force_gpu(self, request: web.Request) -> web.StreamResponse:

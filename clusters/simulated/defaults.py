@@ -51,9 +51,7 @@ def default_job(job: Obj) -> None:
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
-    spec.setdefault(
-        "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-    )
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
     if not spec["manualSelector"]:
@@ -166,12 +164,8 @@ def _default_template(template: Obj) -> None:
 
 def _tolerate_for_a_while(tolerations: list[Obj], key: str) -> None:
     """Five minutes on a lost node, as the admission plug-in adds it."""
-    if not any(
-        held.get("key") in (key, None) and held.get("effect") in ("NoExecute", None) for held in tolerations
-    ):
-        tolerations.append(
-            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        )
+    if not any(held.get("key") in (key, None) and held.get("effect") in ("NoExecute", None) for held in tolerations):
+        tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
 
 
 def _service_address(uid: str) -> str:

@@ -104,9 +104,7 @@ def expired(message: str) -> ApiError:
 
 
 def unsupported_media(supported: Sequence[str]) -> ApiError:
-    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(
-        supported
-    )
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(supported)
     return ApiError(415, "UnsupportedMediaType", message)
 
 

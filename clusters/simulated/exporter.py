@@ -3,8 +3,7 @@
 import hashlib
 from dataclasses import replace
 
-from clusters.simulated.clock import parse_stamp
-from clusters.simulated.containers import rank_of
+from clusters.simulated.containers import rank_of, running_since
 from clusters.simulated.devices import gpu_count, pod_gpus
 from clusters.simulated.load import Card, Reading, busy, card_of, idle
 from clusters.simulated.quantities import amounts
@@ -59,15 +58,10 @@ def metrics_text(world: World, node: str) -> str | None:
         values.update(world.failures.forced.get((node, index), {}))
         for name, value in values.items():
             lines[name].append(
-                f"{name}{{{labels}}} {value:.6g}"
-                if isinstance(value, float)
-                else f"{name}{{{labels}}} {value}"
+                f"{name}{{{labels}}} {value:.6g}" if isinstance(value, float) else f"{name}{{{labels}}} {value}"
             )
-    parts = [
-        f"# HELP {name} {_HELP[name]}\n# TYPE {name} gauge\n" + "\n".join(rows)
-        for name, rows in lines.items()
-    ]
-    return "\n".join(parts) + "\n"
+    texts = [f"# HELP {name} {_HELP[name]}\n# TYPE {name} gauge\n" + "\n".join(rows) for name, rows in lines.items()]
+    return "\n".join(texts) + "\n"
 
 
 def forced_values(wish: dict[str, float]) -> dict[str, float]:
@@ -132,7 +126,7 @@ def _values(world: World, place: tuple[str, int], card: Card, pod: Obj | None) -
 def _reading(world: World, place: tuple[str, int], card: Card, pod: Obj | None) -> Reading:
     node, index = place
     seed, now = f"{node}/{index}", world.clock.now()
-    started = _started(pod) if pod else None
+    started = _started(world, pod) if pod else None
     if pod is None or started is None:
         return idle(card, seed, now)
     serving = pod["spec"]["restartPolicy"] == "Always"
@@ -140,8 +134,5 @@ def _reading(world: World, place: tuple[str, int], card: Card, pod: Obj | None) 
     return busy(card, f"{pod['metadata']['uid']}/{rank_of(pod)}/{index}", ran, serving=serving)
 
 
-def _started(pod: Obj) -> float | None:
-    for status in pod["status"].get("containerStatuses") or ():
-        if "running" in status["state"]:
-            return parse_stamp(status["state"]["running"]["startedAt"])
-    return None
+def _started(world: World, pod: Obj) -> float | None:
+    return running_since(world.started, pod, _gpu_container(pod))

@@ -1,10 +1,16 @@
 """Fleet files: which nodes, namespaces, claims and priority classes a cluster starts with.
 
-`python -m clusters.simulated.fleet FOLDER` writes the two demonstration fleets.
+`python -m clusters.simulated.fleet --nodes 40 --out FILE` writes the demonstration mix under the file's name.
+
+A fleet is a dict with these keys, all but `nodes` optional: `name`, `version`, `topology` (pairs of level name and
+label key, widest first), `namespaces`, `claims` [{namespace, name, access_modes, storage}], `priority_classes`
+[{name, value}], `quotas` [{namespace, name, hard}], `secrets` [{namespace, name, keys}] and `nodes`: single nodes
+{name, product, gpus, resource, gpu_memory_mib, cpu, memory, labels, taints, allocatable_gpus} or groups of equal
+nodes {count, prefix, zone, per_rack, per_block, ...} named `<prefix><number>`.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +36,12 @@ _TOPOLOGY = [
     ["block", "muster.example/block"],
     ["rack", "muster.example/rack"],
 ]
+_KINDS = {
+    "h100": {"product": "NVIDIA-H100-80GB-HBM3", "gpu_memory_mib": 81559, "cpu": "192", "memory": "2048Gi"},
+    "a100": {"product": "NVIDIA-A100-SXM4-80GB", "gpu_memory_mib": 81920, "cpu": "128", "memory": "1024Gi"},
+    "l40s": {"product": "NVIDIA-L40S", "gpu_memory_mib": 46068, "cpu": "96", "memory": "768Gi"},
+}
+_NAMESPACES = ("team-vision", "team-speech", "team-platform")
 _FAMILIES = {
     "H200": "hopper",
     "H100": "hopper",
@@ -41,27 +53,26 @@ _FAMILIES = {
 
 def demo_fleets() -> list[Fleet]:
     """`sim-east` and `sim-west`: together 64 nodes and 512 GPUs."""
-    h100 = {"product": "NVIDIA-H100-80GB-HBM3", "gpu_memory_mib": 81559, "cpu": "192", "memory": "2048Gi"}
-    a100 = {"product": "NVIDIA-A100-SXM4-80GB", "gpu_memory_mib": 81920, "cpu": "128", "memory": "1024Gi"}
-    l40s = {"product": "NVIDIA-L40S", "gpu_memory_mib": 46068, "cpu": "96", "memory": "768Gi"}
+    return [mixed("sim-east", 32), mixed("sim-west", 32)]
+
+
+def mixed(name: str, nodes: int) -> Fleet:
+    """Half H100, a quarter A100 and the rest L40S nodes of eight GPUs, with the namespaces of the demonstration."""
+    quarter = nodes // 4
+    counts = {"h100": nodes - 2 * quarter, "a100": quarter, "l40s": quarter}
     shape = {"gpus": 8, "per_rack": 4, "per_block": 8}
-    east = [
-        {"count": 24, "prefix": "h100-", "zone": "east-1", **shape, **h100},
-        {"count": 8, "prefix": "a100-", "zone": "east-2", **shape, **a100},
+    side = name.rpartition("-")[2]
+    groups = [
+        {"count": count, "prefix": f"{side}-{kind}-", "zone": f"{side}-{1 + (kind == 'l40s')}", **shape, **_KINDS[kind]}
+        for kind, count in counts.items()
+        if count
     ]
-    west = [
-        {"count": 16, "prefix": "a100-", "zone": "west-1", **shape, **a100},
-        {"count": 8, "prefix": "h100-", "zone": "west-1", **shape, **h100},
-        {"count": 8, "prefix": "l40s-", "zone": "west-2", **shape, **l40s},
+    claims = [
+        {"namespace": namespace, "name": claim, "access_modes": ["ReadWriteMany"], "storage": storage}
+        for namespace in _NAMESPACES
+        for claim, storage in (("training-data", "10Ti"), ("model-checkpoints", "5Ti"))
     ]
-    return [
-        {
-            "name": name,
-            "topology": _TOPOLOGY,
-            "nodes": [{**group, "prefix": f"{side}-{group['prefix']}"} for group in groups],
-        }
-        for name, side, groups in (("sim-east", "east", east), ("sim-west", "west", west))
-    ]
+    return {"name": name, "topology": _TOPOLOGY, "namespaces": list(_NAMESPACES), "claims": claims, "nodes": groups}
 
 
 def uniform(nodes: int, gpus: int, per_rack: int = 4, per_block: int = 16, **more: Any) -> Fleet:
@@ -101,9 +112,7 @@ def populate(fleet: Fleet, store: Store, api: Api) -> None:
         _ensure(api, NAMESPACES, "", {"metadata": {"name": name}})
     for entry in fleet.get("priority_classes") or ():
         body = {"metadata": {"name": entry["name"]}, "value": entry["value"]}
-        body.update(
-            {key: entry[key] for key in ("globalDefault", "preemptionPolicy", "description") if key in entry}
-        )
+        body.update({key: entry[key] for key in ("globalDefault", "preemptionPolicy", "description") if key in entry})
         _ensure(api, PRIORITY_CLASSES, "", body)
     for claim in fleet.get("claims") or ():
         resources = {"requests": {"storage": claim.get("storage", "1Ti")}}
@@ -162,10 +171,15 @@ def node_object(fleet: Fleet, entry: Fleet, number: int, now: str) -> Obj:
     }
 
 
-def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for fleet in demo_fleets():
-        (folder / f"{fleet['name']}.json").write_text(json.dumps(fleet, indent=2) + "\n")
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m clusters.simulated.fleet", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=32)
+    parser.add_argument("--name", default="", help="of the cluster; else the file's name")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    fleet = mixed(arguments.name or arguments.out.stem, arguments.nodes)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(fleet, indent=2) + "\n")
 
 
 def _ensure(api: Api, resource: Resource, namespace: str, body: Obj) -> None:
@@ -229,4 +243,4 @@ def _node_info(fleet: Fleet, name: str) -> Obj:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    main()

@@ -57,6 +57,8 @@ class Kubelets:
             return
         if change.type == "DELETED":
             self._forget(change.object["metadata"]["uid"])
+            for container in change.object["spec"]["containers"]:
+                self._world.started.pop((change.object["metadata"]["uid"], container["name"]), None)
         elif _needs_work(change):
             self._queue.add(change.stored.key)
 
@@ -100,8 +102,7 @@ class Kubelets:
         status["startTime"] = now
         reason = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
         status["containerStatuses"] = [
-            {**containers.waiting(each, reason), "restartCount": 0, "lastState": {}}
-            for each in spec["containers"]
+            {**containers.waiting(each, reason), "restartCount": 0, "lastState": {}} for each in spec["containers"]
         ]
         if spec.get("initContainers"):
             status["initContainerStatuses"] = [
@@ -189,6 +190,7 @@ class Kubelets:
             edited["status"]["podIPs"] = [{"ip": edited["status"]["podIP"]}]
             settle(edited, now)
 
+        self._world.started[(pod["metadata"]["uid"], container["name"])] = self._world.clock.now()
         self._rearm(self._world.api.change(PODS, pod, edit))
 
     def _rearm(self, pod: Obj) -> None:
@@ -196,7 +198,7 @@ class Kubelets:
         inits = {each["name"] for each in pod["spec"].get("initContainers") or ()}
         for container in (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]:
             status, name = find_status(pod, container["name"]), container["name"]
-            since = containers.running_since(status)
+            since = containers.running_since(self._world.started, pod, name)
             if since is None or status is None:
                 continue
             ran = self._world.clock.simulated(self._world.clock.now() - since)
@@ -238,9 +240,7 @@ class Kubelets:
             self._start_next(pod)
         self._queue.add((pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
-    def _end_container(
-        self, pod: Obj, container: Obj, settings: Settings, reason: str, *, again: bool
-    ) -> float:
+    def _end_container(self, pod: Obj, container: Obj, settings: Settings, reason: str, *, again: bool) -> float:
         """Writes the end of a container; answers the back-off in simulated seconds before it starts again."""
         now, name = self._world.clock.stamp(), container["name"]
         held = find_status(self._newest(pod), name) or {}
@@ -295,9 +295,7 @@ class Kubelets:
         def edit(edited: Obj) -> None:
             for container in edited["spec"]["containers"]:
                 self._kill_status(edited, container, now)
-            codes = [
-                each["state"]["terminated"]["exitCode"] for each in edited["status"]["containerStatuses"]
-            ]
+            codes = [each["state"]["terminated"]["exitCode"] for each in edited["status"]["containerStatuses"]]
             settle(edited, now)
             edited["status"]["phase"] = "Failed" if any(codes) else "Succeeded"
 
@@ -390,9 +388,7 @@ def _needs_work(change: Change) -> bool:
     deleted = change.object["metadata"].get("deletionTimestamp")
     if deleted and not before["metadata"].get("deletionTimestamp"):
         return True
-    return bool(
-        change.object["status"].get("phase") in _TERMINAL and before["status"].get("phase") not in _TERMINAL
-    )
+    return bool(change.object["status"].get("phase") in _TERMINAL and before["status"].get("phase") not in _TERMINAL)
 
 
 def _env_names(container: Obj) -> set[str]:

@@ -97,9 +97,7 @@ def _serving(seed: str, running_s: float) -> float:
 def _wave(seed: str, moment: float, period: float) -> float:
     """Smooth, between -1 and 1."""
     phase = _unit(seed) * math.tau
-    return 0.7 * math.sin(moment * math.tau / period + phase) + 0.3 * math.sin(
-        moment * 2.7 * math.tau / period - phase
-    )
+    return 0.7 * math.sin(moment * math.tau / period + phase) + 0.3 * math.sin(moment * 2.7 * math.tau / period - phase)
 
 
 def _unit(seed: str) -> float:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from clusters.simulated.clock import parse_stamp, rfc3339_fine
-from clusters.simulated.containers import find_status, rank_of
+from clusters.simulated.containers import find_status, rank_of, running_since
 from clusters.simulated.devices import pod_gpus
 from clusters.simulated.errors import ApiError, bad_request
 from clusters.simulated.resources import PODS, Obj
@@ -108,11 +108,13 @@ def _lines(world: World, pod: Obj, container: Obj) -> list[_Line]:
 def _span(world: World, pod: Obj, container: Obj) -> tuple[float, float]:
     status = find_status(pod, container["name"])
     state = (status or {}).get("state") or {}
-    if "running" in state:
-        return parse_stamp(state["running"]["startedAt"]), world.clock.now()
+    since = running_since(world.started, pod, container["name"])
+    if since is not None:
+        return since, world.clock.now()
     ended = state.get("terminated") or ((status or {}).get("lastState") or {}).get("terminated")
     if ended:
-        return parse_stamp(ended["startedAt"]), parse_stamp(ended["finishedAt"])
+        exact = world.started.get((pod["metadata"]["uid"], container["name"]))
+        return exact or parse_stamp(ended["startedAt"]), parse_stamp(ended["finishedAt"])
     reason = (state.get("waiting") or {}).get("reason", "ContainerCreating")
     name, pod_name = container["name"], pod["metadata"]["name"]
     raise bad_request(f'container "{name}" in pod "{pod_name}" is waiting to start: {reason}')

@@ -138,9 +138,7 @@ def _label_requirement(part: str) -> Requirement:
     if match := _EXISTS.match(part):
         absent, key = match.groups()
         return (lambda labels: key not in labels) if absent else (lambda labels: key in labels)
-    raise bad_request(
-        f"unable to parse requirement: found '{part}', expected: in, notin, =, ==, !=, or exists"
-    )
+    raise bad_request(f"unable to parse requirement: found '{part}', expected: in, notin, =, ==, !=, or exists")
 
 
 def _field_requirement(part: str, known: set[str]) -> Requirement:

@@ -8,9 +8,7 @@ _TERMINAL = ("Succeeded", "Failed")
 
 def claim_names(pod: Obj) -> list[str]:
     volumes = pod["spec"].get("volumes") or ()
-    return [
-        each["persistentVolumeClaim"]["claimName"] for each in volumes if each.get("persistentVolumeClaim")
-    ]
+    return [each["persistentVolumeClaim"]["claimName"] for each in volumes if each.get("persistentVolumeClaim")]
 
 
 def missing_claim(store: Store, pod: Obj) -> str:
@@ -39,8 +37,7 @@ def mount_problem(store: Store, pod: Obj) -> tuple[str, str] | None:
             if others:
                 volume = claim["spec"].get("volumeName", name)
                 return "FailedAttachVolume", (
-                    f'Multi-Attach error for volume "{volume}" '
-                    f"Volume is already used by pod(s) {', '.join(others)}"
+                    f'Multi-Attach error for volume "{volume}" Volume is already used by pod(s) {", ".join(others)}'
                 )
     return None
 
@@ -51,11 +48,7 @@ def _users_elsewhere(store: Store, namespace: str, claim: str, node: str) -> lis
     for stored in store.all(PODS):
         pod = stored.object
         elsewhere = pod["spec"].get("nodeName") not in (None, "", node)
-        if (
-            not elsewhere
-            or pod["metadata"]["namespace"] != namespace
-            or pod["status"].get("phase") in _TERMINAL
-        ):
+        if not elsewhere or pod["metadata"]["namespace"] != namespace or pod["status"].get("phase") in _TERMINAL:
             continue
         if pod["status"].get("podIP") and claim in claim_names(pod):
             users.append(pod["metadata"]["name"])

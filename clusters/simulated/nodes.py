@@ -41,9 +41,7 @@ class Nodes:
 
         def edit(edited: Obj) -> None:
             for condition in edited["status"]["conditions"]:
-                condition.update(
-                    status="Unknown", reason=_SILENT[0], message=_SILENT[1], lastTransitionTime=now
-                )
+                condition.update(status="Unknown", reason=_SILENT[0], message=_SILENT[1], lastTransitionTime=now)
             taints = [each for each in edited["spec"].get("taints") or () if each["key"] != _UNREACHABLE]
             taints.append({"key": _UNREACHABLE, "effect": "NoSchedule", "timeAdded": now})
             taints.append({"key": _UNREACHABLE, "effect": "NoExecute", "timeAdded": now})
@@ -69,9 +67,7 @@ class Nodes:
                 del edited["spec"]["taints"]
 
         self._world.api.change(NODES, node, edit)
-        self._world.recorder.record(
-            NODES, node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet"
-        )
+        self._world.recorder.record(NODES, node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet")
         for pod in self._world.store.pods_on(name):
             self._world.api.change(PODS, pod, lambda edited: _restore_ready(edited, now))
         self._kubelets.node_returned(name)
@@ -164,9 +160,7 @@ class Nodes:
             passed = self._world.clock.simulated(max(0.0, self._world.clock.now() - _since(taints)))
             key: Key = (meta["namespace"], meta["name"])
             delay = max(0.0, min(known) - passed)
-            self._evictions[meta["uid"]] = self._world.clock.call_later(
-                delay, lambda: self._evict(key, meta["uid"])
-            )
+            self._evictions[meta["uid"]] = self._world.clock.call_later(delay, lambda: self._evict(key, meta["uid"]))
 
     def _evict(self, key: Key, uid: str) -> None:
         self._evictions.pop(uid, None)
@@ -217,9 +211,7 @@ def _taint(node: Obj, key: str) -> bool:
 
 
 def _since(taints: list[Obj]) -> float:
-    return min(
-        (parse_stamp(each["timeAdded"]) for each in taints if each.get("timeAdded")), default=float("inf")
-    )
+    return min((parse_stamp(each["timeAdded"]) for each in taints if each.get("timeAdded")), default=float("inf"))
 
 
 def _tolerated_until(pod: Obj, taint: Obj) -> float | None:

@@ -39,9 +39,7 @@ class Resource:
         return hash(self.qualified)
 
 
-NODES = Resource(
-    "", "v1", "nodes", "Node", namespaced=False, status=True, echoes_deleted=True, short_names=("no",)
-)
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False, status=True, echoes_deleted=True, short_names=("no",))
 NAMESPACES = Resource(
     "", "v1", "namespaces", "Namespace", namespaced=False, status=True, echoes_deleted=True,
     short_names=("ns",),
@@ -60,14 +58,10 @@ VOLUMES = Resource(
     short_names=("pv",),
 )  # fmt: skip
 EVENTS = Resource("", "v1", "events", "Event", short_names=("ev",))
-QUOTAS = Resource(
-    "", "v1", "resourcequotas", "ResourceQuota", status=True, echoes_deleted=True, short_names=("quota",)
-)
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", status=True, echoes_deleted=True, short_names=("quota",))
 SECRETS = Resource("", "v1", "secrets", "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", short_names=("cm",))
-SERVICE_ACCOUNTS = Resource(
-    "", "v1", "serviceaccounts", "ServiceAccount", echoes_deleted=True, short_names=("sa",)
-)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", echoes_deleted=True, short_names=("sa",))
 JOBS = Resource("batch", "v1", "jobs", "Job", status=True, generation=True)
 DEPLOYMENTS = Resource(
     "apps", "v1", "deployments", "Deployment", status=True, generation=True, short_names=("deploy",),

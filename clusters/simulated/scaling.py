@@ -29,9 +29,7 @@ def write_scale(api: Api, resource: Resource, key: Key, patch: tuple[str, Any], 
     scale = apply_patch(patch[0], read_scale(api, resource, key), patch[1])
     replicas = (scale.get("spec") or {}).get("replicas")
     if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request(
-            "Scale in version v1 cannot be handled as a Scale: spec.replicas must be an integer"
-        )
+        raise bad_request("Scale in version v1 cannot be handled as a Scale: spec.replicas must be an integer")
     change: dict[str, Any] = {"spec": {"replicas": replicas}}
     version = (scale.get("metadata") or {}).get("resourceVersion")
     if version:

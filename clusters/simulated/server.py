@@ -126,9 +126,7 @@ class Server:
             return await self._get(request, target)
         if method == "POST" and not target.name and not (target.resource.namespaced and not target.namespace):
             body = await _body(request)
-            created = self._world.api.create(
-                target.resource, target.namespace, body, dry_run=_dry_run(request)
-            )
+            created = self._world.api.create(target.resource, target.namespace, body, dry_run=_dry_run(request))
             return _object(target.resource, created, 201)
         if method in ("PUT", "PATCH") and target.name:
             return await self._write(request, target)
@@ -195,9 +193,7 @@ class Server:
         body = await _body(request)
         api, status, dry_run = self._world.api, target.subresource == "status", _dry_run(request)
         if request.method == "PUT":
-            stored = api.replace(
-                target.resource, target.namespace, target.name, body, status=status, dry_run=dry_run
-            )
+            stored = api.replace(target.resource, target.namespace, target.name, body, status=status, dry_run=dry_run)
         else:
             key = (target.namespace, target.name)
             kind = _patch_kind(request)
@@ -229,9 +225,7 @@ class Server:
         if target.subresource == "eviction" and method == "POST":
             await _body(request)
             evict(self._world, target.namespace, target.name)
-            return _json(
-                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-            )
+            return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
         if target.subresource == "scale" and resource in (DEPLOYMENTS, REPLICA_SETS):
             key = (target.namespace, target.name)
             if method == "GET":

@@ -73,18 +73,14 @@ _TOP: dict[str, Schema] = {"PriorityClass": {"value": int, "globalDefault": bool
 def decoded(resource: Resource, body: Any) -> Obj:
     """The object of a request body without nulls, or a 400 that names the first field of a wrong type."""
     if not isinstance(body, dict):
-        raise bad_request(
-            f"couldn't get version/kind; json parse error: cannot decode {_word(body)} as an object"
-        )
+        raise bad_request(f"couldn't get version/kind; json parse error: cannot decode {_word(body)} as an object")
     kind, version = body.get("kind"), body.get("apiVersion")
     if (kind or resource.kind) != resource.kind or (version or resource.api_version) != resource.api_version:
         raise bad_request(
             f"the object provided is unrecognized (must be of type {resource.kind}): "
             f"found kind {kind!r} of {version!r}, wanted {resource.kind!r} of {resource.api_version!r}"
         )
-    clean: Obj = _without_nulls(
-        {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
-    )
+    clean: Obj = _without_nulls({key: value for key, value in body.items() if key not in ("kind", "apiVersion")})
     spec = _SPECS.get(resource.kind, dict)
     schema = {"metadata": _METADATA, "spec": spec, "status": dict, **_TOP.get(resource.kind, {})}
     wrong = _mismatch(schema, clean, "")

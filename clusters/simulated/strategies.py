@@ -42,9 +42,7 @@ _STRATEGIES = {
     resources.JOBS: Strategy(defaults.default_job, jobs.job_causes, jobs.job_update_causes),
     resources.DEPLOYMENTS: Strategy(defaults.default_deployment, *_REPLICATED),
     resources.REPLICA_SETS: Strategy(defaults.default_replica_set, *_REPLICATED),
-    resources.SERVICES: Strategy(
-        defaults.default_service, workloads.service_causes, workloads.service_update_causes
-    ),
+    resources.SERVICES: Strategy(defaults.default_service, workloads.service_causes, workloads.service_update_causes),
     resources.CLAIMS: Strategy(defaults.default_claim, workloads.claim_causes, workloads.claim_update_causes),
     resources.NAMESPACES: Strategy(defaults.default_namespace),
     resources.PRIORITY_CLASSES: Strategy(

@@ -43,9 +43,7 @@ class Watch:
         """Raises 400 for a version that is no number, 410 for one that the ring no longer holds."""
         version = self._options.version
         if version and not version.isdigit():
-            raise bad_request(
-                f"resourceVersion: Invalid value: {version!r}: strconv.ParseUint: invalid syntax"
-            )
+            raise bad_request(f"resourceVersion: Invalid value: {version!r}: strconv.ParseUint: invalid syntax")
         if self._options.initial_events or version in ("", "0"):
             self._send_initial()
         else:

@@ -28,6 +28,8 @@ class World:
     devices: Devices
     git_version: str = VERSION
     down_nodes: set[str] = field(default_factory=set)
+    # Status stamps are whole seconds; this is when a container really started, by pod uid and container name.
+    started: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def version(self) -> dict[str, Any]:
         major, minor = self.git_version.removeprefix("v").split(".")[:2]

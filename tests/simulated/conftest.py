@@ -111,7 +111,7 @@ def job(name: str, workers: int = 1, spec: dict[str, Any] | None = None, **more:
     }
 
 
-GATE = {"schedulingGates": [{"name": "example.com/placement"}]}
+GATE: dict[str, Any] = {"schedulingGates": [{"name": "example.com/placement"}]}
 
 
 def pin(node: str) -> dict[str, Any]:

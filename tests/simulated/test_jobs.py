@@ -22,9 +22,7 @@ def test_a_suspended_job_makes_no_pods_until_it_is_resumed(corner: Corner) -> No
 
 def test_a_gang_waits_at_its_gate_and_goes_where_it_is_pinned(corner: Corner) -> None:
     corner.create("jobs", job("gang", 4, gpus=8, env={"SIM_RUN_S": "40"}, **GATE))
-    pods = corner.cluster.wait_for(
-        lambda: (found := corner.items("pods")) and len(found) == 4 and found, "four pods"
-    )
+    pods = corner.cluster.wait_for(lambda: (found := corner.items("pods")) and len(found) == 4 and found, "four pods")
     assert {each["status"]["conditions"][0]["reason"] for each in pods} == {"SchedulingGated"}
 
     for each in pods:
@@ -48,7 +46,5 @@ def test_a_pod_pinned_to_a_full_node_stays_pending(corner: Corner) -> None:
 
     [message] = corner.cluster.wait_for(lambda: corner.events("FailedScheduling"), "a refusal")
 
-    assert message.startswith(
-        "0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) didn't satisfy"
-    )
+    assert message.startswith("0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) didn't satisfy")
     assert corner.phases() == ["Pending", "Running"]

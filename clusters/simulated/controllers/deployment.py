@@ -69,9 +69,7 @@ class DeploymentController:
                 self._scale(deployment, current, wanted)
         else:
             bounds = _bounds(deployment)
-            grown = min(
-                wanted, current["spec"]["replicas"] + max(0, bounds.most - running - _replicas(current))
-            )
+            grown = min(wanted, current["spec"]["replicas"] + max(0, bounds.most - running - _replicas(current)))
             if grown > _replicas(current):
                 self._scale(deployment, current, grown)
             elif _replicas(current) > wanted:
@@ -129,9 +127,7 @@ class DeploymentController:
         empty = [
             each
             for each in self._owned(deployment)
-            if each["metadata"]["uid"] != uid
-            and not _replicas(each)
-            and not (each.get("status") or {}).get("replicas")
+            if each["metadata"]["uid"] != uid and not _replicas(each) and not (each.get("status") or {}).get("replicas")
         ]
         surplus = len(empty) - deployment["spec"].get("revisionHistoryLimit", 10)
         for each in sorted(empty, key=_revision)[: max(0, surplus)]:
@@ -177,9 +173,7 @@ class DeploymentController:
             "observedGeneration": deployment["metadata"]["generation"],
             **totals,
             "updatedReplicas": (current.get("status") or {}).get("replicas", 0) if current else 0,
-            "unavailableReplicas": max(
-                0, max(spec["replicas"], totals["replicas"]) - totals["availableReplicas"]
-            ),
+            "unavailableReplicas": max(0, max(spec["replicas"], totals["replicas"]) - totals["availableReplicas"]),
         }
         kept = {name: value for name, value in status.items() if value}
         kept["conditions"] = self._conditions(deployment, status)
@@ -214,8 +208,7 @@ class DeploymentController:
         """No change of the counts for as long as the progress deadline allows."""
         before = deployment.get("status") or {}
         moved = any(
-            before.get(name, 0) != status[name]
-            for name in ("replicas", "updatedReplicas", "availableReplicas")
+            before.get(name, 0) != status[name] for name in ("replicas", "updatedReplicas", "availableReplicas")
         )
         if held is None or moved or held["reason"] == "NewReplicaSetAvailable":
             return False

@@ -59,9 +59,7 @@ class JobController:
             return
         pods = self._pods_of(job)
         if job["metadata"].get("deletionTimestamp"):
-            self._release(
-                [pod for pod in pods if pod["metadata"].get("deletionTimestamp") or _has_ended(pod)]
-            )
+            self._release([pod for pod in pods if pod["metadata"].get("deletionTimestamp") or _has_ended(pod)])
         elif finished(job):
             self._release(pods)
             self._expire(job)
@@ -256,9 +254,7 @@ class JobController:
         done = _condition(job, "Complete") or _condition(job, "Failed")
         if ttl is None or done is None:
             return
-        passed = self._world.clock.simulated(
-            self._world.clock.now() - parse_stamp(done["lastTransitionTime"])
-        )
+        passed = self._world.clock.simulated(self._world.clock.now() - parse_stamp(done["lastTransitionTime"]))
         if passed < ttl:
             self._queue.add_after(_key(job), self._world.clock.real(ttl - passed) + 0.01)
             return

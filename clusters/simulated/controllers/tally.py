@@ -105,9 +105,7 @@ def _judge(spec: Obj, pod: Obj) -> tuple[str, str]:
         return "Count", ""
     meta = pod["metadata"]
     for place, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
-        found = _exit_code_match(rule.get("onExitCodes"), pod) or _condition_match(
-            rule.get("onPodConditions"), pod
-        )
+        found = _exit_code_match(rule.get("onExitCodes"), pod) or _condition_match(rule.get("onPodConditions"), pod)
         if found:
             action = str(rule["action"])
             where = f"{meta['namespace']}/{meta['name']}"

@@ -32,9 +32,7 @@ def job_causes(job: Obj) -> Iterator[Cause]:
         if spec.get(field, 0) < 0:
             yield invalid_value(f"spec.{field}", spec[field], "must be greater than or equal to 0")
     if spec.get("activeDeadlineSeconds", 1) < 1:
-        yield invalid_value(
-            "spec.activeDeadlineSeconds", spec["activeDeadlineSeconds"], "must be greater than 0"
-        )
+        yield invalid_value("spec.activeDeadlineSeconds", spec["activeDeadlineSeconds"], "must be greater than 0")
     if pod.get("restartPolicy") not in ("OnFailure", "Never"):
         path = "spec.template.spec.restartPolicy"
         if pod.get("restartPolicy") == "Always":

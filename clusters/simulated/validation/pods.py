@@ -101,9 +101,7 @@ def _take_node_affinity(spec: Obj) -> list[Obj] | None:
     node = affinity.pop("nodeAffinity", None) or {}
     if not affinity:
         spec.pop("affinity", None)
-    terms: list[Obj] = (node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
-        "nodeSelectorTerms"
-    ) or []
+    terms: list[Obj] = (node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
     return terms or None
 
 
@@ -154,9 +152,7 @@ def _resource_causes(resources: Obj, path: str) -> Iterator[Cause]:
     yield from _pair_causes(parsed["limits"], parsed["requests"], resources, path)
 
 
-def _pair_causes(
-    limits: dict[str, int], requests: dict[str, int], resources: Obj, path: str
-) -> Iterator[Cause]:
+def _pair_causes(limits: dict[str, int], requests: dict[str, int], resources: Obj, path: str) -> Iterator[Cause]:
     for name, asked in requests.items():
         place = f"{path}.requests"
         shown = (resources.get("requests") or {}).get(name)
@@ -178,9 +174,7 @@ def _gate_causes(spec: Obj, path: str) -> Iterator[Cause]:
         name = gate.get("name", "")
         yield from key_causes(name, f"{path}.schedulingGates[{index}]")
         if name in seen:
-            yield Cause(
-                f"{path}.schedulingGates[{index}]", "FieldValueDuplicate", f'Duplicate value: "{name}"'
-            )
+            yield Cause(f"{path}.schedulingGates[{index}]", "FieldValueDuplicate", f'Duplicate value: "{name}"')
         seen.add(name)
 
 
@@ -207,9 +201,7 @@ def _expression_causes(expression: Obj, path: str) -> Iterator[Cause]:
     elif operator in ("In", "NotIn") and not values:
         yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in ("Exists", "DoesNotExist") and values:
-        yield forbidden_field(
-            f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        )
+        yield forbidden_field(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     yield from key_causes(expression.get("key", ""), f"{path}.key")
 
 
@@ -238,12 +230,8 @@ def _toleration_causes(toleration: Obj, path: str) -> Iterator[Cause]:
             'operator must be Exists when `key` is empty, which means "match all values and all keys"',
         )
     if operator == "Exists" and toleration.get("value"):
-        yield invalid_value(
-            f"{path}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"
-        )
+        yield invalid_value(f"{path}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
     if effect not in ("", "NoSchedule", "PreferNoSchedule", "NoExecute"):
         yield unsupported(f"{path}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute"))
     if "tolerationSeconds" in toleration and effect != "NoExecute":
-        yield invalid_value(
-            f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        )
+        yield invalid_value(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")

@@ -28,9 +28,7 @@ def replicated_causes(obj: Obj) -> Iterator[Cause]:
     if not spec.get("selector"):
         yield required("spec.selector")
     elif not selector_matches(spec["selector"], labels):
-        yield invalid_value(
-            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
-        )
+        yield invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     yield from label_causes(labels, "spec.template.labels")
     yield from pod_spec_causes(template.get("spec") or {}, "spec.template.spec")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
@@ -82,8 +80,7 @@ def claim_causes(claim: Obj) -> Iterator[Cause]:
 def claim_update_causes(old: Obj, new: Obj) -> Iterator[Cause]:
     if old["spec"] != new["spec"]:
         text = (
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName "
-            "for bound claims"
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
         yield forbidden_field("spec", text)
 
@@ -126,9 +123,7 @@ def _surge_causes(rolling: Obj) -> Iterator[Cause]:
     values = [str(rolling.get(field, "25%")) for field in ("maxUnavailable", "maxSurge")]
     for field, value in zip(("maxUnavailable", "maxSurge"), values, strict=True):
         if not value.removesuffix("%").isdigit():
-            yield invalid_value(
-                f"{path}.{field}", value, "must be an integer or percentage (e.g '1' or '5%')"
-            )
+            yield invalid_value(f"{path}.{field}", value, "must be an integer or percentage (e.g '1' or '5%')")
             return
     if all(int(value.removesuffix("%")) == 0 for value in values):
         yield invalid_value(f"{path}.maxUnavailable", 0, "may not be 0 when `maxSurge` is 0")
