@@ -57,9 +57,7 @@ def metrics_text(world: World, node: str) -> str | None:
             values[f"{_DEV}XID_ERRORS"] = _LOST_XID
         values.update(world.failures.forced.get((node, index), {}))
         for name, value in values.items():
-            lines[name].append(
-                f"{name}{{{labels}}} {value:.6g}" if isinstance(value, float) else f"{name}{{{labels}}} {value}"
-            )
+            lines[name].append(f"{name}{{{labels}}} {value:.10g}")
     texts = [f"# HELP {name} {_HELP[name]}\n# TYPE {name} gauge\n" + "\n".join(rows) for name, rows in lines.items()]
     return "\n".join(texts) + "\n"
 
