@@ -28,7 +28,7 @@ What the user can change comes before what the administrator can (6-8 before 9-1
 
 from jobs.scheduler.books import Books
 from jobs.scheduler.gang import start
-from jobs.scheduler.never import accelerator_reason, never_reason, offered_flavors
+from jobs.scheduler.never import NeverFinder
 from jobs.scheduler.ordering import in_order
 from jobs.scheduler.reasons import ReasonFinder, Turn
 from jobs.scheduler.types import Admission, Outcome, Reason, Snapshot, Wait, Workload
@@ -52,12 +52,8 @@ def decide(snapshot: Snapshot) -> Outcome:
 
 def can_ever_fit(snapshot: Snapshot, workload: Workload) -> Reason | None:
     """Return why the workload could never start (accelerator or never_fits), None if it could some day."""
-    books = Books(snapshot)
-    offered = offered_flavors(books, workload)
-    if not offered:
-        return accelerator_reason(books, workload)
-    reasons = [never_reason(books, workload, flavor) for flavor in offered]
-    return reasons[0] if all(reasons) else None
+    flavor = NeverFinder(Books(snapshot)).possible_flavor(workload)
+    return flavor if isinstance(flavor, Reason) else None
 
 
 def _waits(books: Books, waiting: list[tuple[Workload, int, int]]) -> tuple[Wait, ...]:

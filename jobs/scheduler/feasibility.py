@@ -1,8 +1,8 @@
 """How many workers of one shape fit on each host and in each domain.
 
-A host holds min over its resources of free // needed workers, if the workload may use it at all; a domain
-holds the sum over its hosts, since a worker is never split. Figures are kept per shape and brought up to date
-from the ledger's log: a cycle with many gangs of few shapes touches each host a few times only.
+A host holds min over its resources of free // needed workers, if the workload may use it at all; a domain holds the
+sum over its hosts, since a worker is never split. Figures are kept per shape and brought up to date from the
+ledger's log: a cycle with many gangs of few shapes computes few hosts anew.
 """
 
 from enum import IntEnum
@@ -10,21 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.scheduler.ledger import Ledger, Stock
+from jobs.scheduler.ledger import Ledger, Needs
 from jobs.scheduler.topology import Topology
-from jobs.scheduler.types import (
-    CLUSTER,
-    NO_FLAVOR,
-    BoolArray,
-    Hold,
-    IntArray,
-    Snapshot,
-    TopologyMode,
-    Workload,
-)
+from jobs.scheduler.types import NO_FLAVOR, BoolArray, Hold, IntArray, Snapshot
 
 PLENTY = 1_000_000  # workers on a host when nothing limits them; small enough that sums stay exact
-EVERYWHERE = slice(None)
+MOST_FITS = 512  # shapes whose figures are kept; more distinct shapes cost time, not memory
 
 
 class Shape(NamedTuple):
@@ -62,24 +53,38 @@ _OPENED_HOLDS = {
 
 
 class Fit:
-    """Workers of one shape that fit: counts (H,), sums[l] (D_l,), best[l] = most in one labelled domain.
+    """Workers of one shape that fit: counts (H,) per host, sums[l] (D_l,) per domain (the last is counts itself).
 
     usable: (H,) whether the workload may use the host. seen: how much of the ledger's log the counts reflect.
     """
 
-    __slots__ = ("best", "counts", "seen", "sums", "usable")
+    __slots__ = ("_best", "_topology", "counts", "needs", "seen", "sums", "usable")
 
-    def __init__(self, topology: Topology, counts: IntArray, usable: BoolArray, seen: int = 0) -> None:
-        """Add the counts up the levels."""
-        self.counts = counts * usable
+    def __init__(self, topology: Topology, needs: Needs, stock: IntArray, usable: BoolArray, seen: int) -> None:
+        """Count on a whole stock."""
+        self._topology = topology
+        self.needs = needs
         self.usable = usable
         self.seen = seen
-        self.add_up(topology)
+        self.counts = _workers(needs, stock[needs.rows]) * usable
+        self._add_up()
 
-    def add_up(self, topology: Topology) -> None:
-        """Recompute sums and best after `counts` changed in place."""
-        self.sums = topology.sums(self.counts)
-        self.best = topology.best(self.sums)
+    def update(self, stock: IntArray, at: IntArray, seen: int) -> None:
+        """Count again at some positions."""
+        self.counts[at] = _workers(self.needs, stock.take(at, axis=1)[self.needs.rows]) * self.usable[at]
+        self.seen = seen
+        self._add_up()
+
+    def best(self, level: int) -> int:
+        """Return the most workers that one labelled domain of the level holds."""
+        best = self._best[level]
+        if best < 0:
+            best = self._best[level] = self._topology.most(level, self.sums[level])
+        return best
+
+    def _add_up(self) -> None:
+        self.sums = self._topology.sums(self.counts)
+        self._best = [-1] * len(self.sums)
 
 
 class FitTable:
@@ -93,20 +98,26 @@ class FitTable:
         self._taints = snapshot.hosts.taints[topology.order]
         self._fits: dict[Shape, Fit] = {}
         self._masks: dict[tuple[Shape, Opening], BoolArray] = {}
+        self._opened: dict[tuple[frozenset[int], Opening], BoolArray] = {}
 
     def current(self, shape: Shape, level: int, need: int) -> Fit | None:
         """Return the up-to-date fit, or None where no domain of `level` holds `need` workers."""
         fit = self._fits.get(shape)
         if fit is None:
+            if len(self._fits) == MOST_FITS:
+                self._fits.pop(next(iter(self._fits)))
             fit = self._fits[shape] = self.probe(shape, self._ledger.now, Opening.NOTHING)
-        elif fit.best[level] >= need:  # an old figure is an upper bound: too low once is too low for good
-            self._refresh(shape, fit)
-        return fit if fit.best[level] >= need else None
+        elif fit.best(level) >= need:  # an old figure is an upper bound: too low once is too low for good
+            changes = self._ledger.changes(shape.flavor)
+            if fit.seen < changes:
+                fit.update(self._ledger.now, self._ledger.changed_since(shape.flavor, fit.seen), changes)
+        return fit if fit.best(level) >= need else None
 
-    def probe(self, shape: Shape, stock: Stock, opening: Opening) -> Fit:
-        """Return the fit on another stock, or with closed hosts opened."""
+    def probe(self, shape: Shape, stock: IntArray, opening: Opening) -> Fit:
+        """Return the fit on any stock, with closed hosts opened."""
+        needs = self._ledger.needs_of(shape.flavor, shape.gpus, (shape.cpu, shape.memory, shape.pods))
         usable = self.usable(shape, opening)
-        return Fit(self._topology, workers_at(shape, stock, EVERYWHERE), usable, len(self._ledger.log))
+        return Fit(self._topology, needs, stock, usable, self._ledger.changes(shape.flavor))
 
     def usable(self, shape: Shape, opening: Opening) -> BoolArray:
         """Return (H,) whether the workload may use the host, whatever is free there."""
@@ -121,7 +132,7 @@ class FitTable:
         topology = self._topology
         mask = np.ones(len(topology.order), dtype=bool)
         if shape.flavor != NO_FLAVOR:
-            mask &= self._ledger.empty.gpus[shape.flavor] > 0
+            mask &= self._ledger.empty[shape.flavor] > 0
         if shape.clusters:
             mask &= np.isin(topology.cluster, shape.clusters)
         if shape.excluded:
@@ -131,51 +142,20 @@ class FitTable:
         return mask
 
     def _open(self, shape: Shape, opening: Opening) -> BoolArray:
-        mask = np.isin(self._hold, _OPENED_HOLDS[opening])
-        if opening < Opening.CORDONED:
-            mask &= np.isin(self._taints, [0, *shape.tolerated])
+        key = (shape.tolerated, opening)
+        mask = self._opened.get(key)
+        if mask is None:
+            mask = np.isin(self._hold, _OPENED_HOLDS[opening])
+            if opening < Opening.CORDONED:
+                mask &= np.isin(self._taints, [0, *shape.tolerated])
+            self._opened[key] = mask
         return mask
 
-    def _refresh(self, shape: Shape, fit: Fit) -> None:
-        log = self._ledger.log
-        if fit.seen == len(log):
-            return
-        touched = np.concatenate(log[fit.seen :])
-        fit.seen = len(log)
-        fit.counts[touched] = workers_at(shape, self._ledger.now, touched) * fit.usable[touched]
-        fit.add_up(self._topology)
 
-
-def shape_of(workload: Workload, flavor: int, topology: Topology) -> Shape:
-    """Return the workload's shape. Raise ValueError if no cluster has the level that it requires."""
-    return Shape(
-        flavor=flavor,
-        gpus=workload.gpus_per_worker,
-        cpu=workload.cpu_milli,
-        memory=workload.memory_mib,
-        pods=1,
-        level=required_level(workload, topology),
-        clusters=workload.clusters,
-        excluded=workload.excluded_hosts,
-        tolerated=workload.tolerated,
-    )
-
-
-def required_level(workload: Workload, topology: Topology) -> int:
-    """Return the number of the widest level allowed, 0 = anything inside one cluster. Raise ValueError."""
-    if workload.topology is not TopologyMode.REQUIRE or workload.level == CLUSTER:
-        return 0
-    return topology.levels.index(workload.level)
-
-
-def workers_at(shape: Shape, stock: Stock, at: slice | IntArray) -> IntArray:
-    """Return how many workers the amounts at these positions hold; never negative."""
-    needs = [(shape.cpu, stock.cpu), (shape.memory, stock.memory), (shape.pods, stock.pods)]
-    if shape.gpus:
-        needs.append((shape.gpus, stock.gpus[shape.flavor]))
-    counts: IntArray = np.full(stock.pods[at].shape, PLENTY, dtype=np.int64)
-    for need, free in needs:
-        if need:
-            np.minimum(counts, free[at] // need if need > 1 else free[at], out=counts)
-    np.maximum(counts, 0, out=counts)
-    return counts
+def _workers(needs: Needs, amounts: IntArray) -> IntArray:
+    """Return (H,) how many workers the amounts (K, H) hold; never negative."""
+    if not needs.rows.size:
+        return np.full(amounts.shape[1], PLENTY, dtype=np.int64)
+    workers: IntArray = (amounts // needs.amounts).min(axis=0)
+    np.maximum(workers, 0, out=workers)
+    return workers

@@ -1,6 +1,7 @@
-"""How a gang is laid out inside its domain: (positions, workers per position), positions ascending.
+"""How a gang is laid out inside its domain: (position, workers there), positions ascending.
 
-Positions follow the topology, so ranks handed out in this order are neighbours in place as in number.
+Positions follow the topology, so ranks handed out in this order are neighbours in place as in number. Inner domains
+are few, so they are handled as plain lists; only hosts may be many.
 """
 
 from collections.abc import Iterator
@@ -11,99 +12,88 @@ from jobs.scheduler.feasibility import Fit
 from jobs.scheduler.topology import Topology
 from jobs.scheduler.types import IntArray
 
-Layout = tuple[IntArray, IntArray]
+Layout = list[tuple[int, int]]
 
 
 def pack_flat(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
     """Take the hosts of a domain with the least free GPUs first, levels ignored."""
-    return _sorted([_pack_hosts(topology.span(*place), fit.counts, workers, free)])
+    return sorted(_pack_hosts(topology.span(*place), fit.counts, workers, free))
 
 
 def pack(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
     """Use as few inner domains as possible, level by level; inside the narrowest, part-used hosts first."""
     level, domain = place
-    if level == topology.node:
-        return np.array([domain]), np.array([workers])
-    shares = [(*place, workers)]
+    shares = [(domain, workers)]
     while level < topology.node - 1:
-        shares = [
-            (level + 1, child, share)
-            for _, parent, count in shares
-            for child, share in _fewest(fit.sums[level + 1], topology.children(level, parent), count)
-        ]
+        room = fit.sums[level + 1]
+        shares = [share for parent, count in shares for share in _fewest(room, topology.children(level, parent), count)]
         level += 1
-    return _sorted([_pack_hosts(topology.span(level, inner), fit.counts, count, free) for _, inner, count in shares])
+    if level == topology.node:
+        return shares
+    spans = [(topology.span(level, inner), count) for inner, count in shares]
+    return sorted(share for span, count in spans for share in _pack_hosts(span, fit.counts, count, free))
 
 
 def spread(topology: Topology, fit: Fit, place: tuple[int, int], workers: int) -> Layout:
     """Deal the workers out evenly, level by level down to hosts; skew <= 1 where room allows."""
     level, domain = place
-    domains, shares = np.array([domain]), np.array([workers])
+    shares = [(domain, workers)]
     while level < topology.node:
-        dealt = [
-            _deal(fit.sums[level + 1], topology.children(level, int(parent)), int(count))
-            for parent, count in zip(domains, shares, strict=True)
-        ]
-        domains, shares = (np.concatenate(column) for column in zip(*dealt, strict=True))
+        room = fit.sums[level + 1]
+        shares = [share for parent, count in shares for share in _deal(room, topology.children(level, parent), count)]
         level += 1
-    return domains, shares
+    return shares
 
 
 def _fewest(room: IntArray, children: slice, workers: int) -> Iterator[tuple[int, int]]:
     """Yield (child, share): the roomiest children in full, then the tightest that holds the rest."""
-    mine = room[children]
-    unused = np.argsort(-mine, kind="stable")
-    left = workers
-    while mine[unused[0]] < left:
-        yield children.start + int(unused[0]), int(mine[unused[0]])
-        left -= int(mine[unused[0]])
-        unused = unused[1:]
-    holding = unused[mine[unused] >= left]
-    tightest = holding[mine[holding] == mine[holding[-1]]][0]
-    yield children.start + int(tightest), left
+    roomiest = sorted((-left, child) for child, left in enumerate(room[children].tolist(), children.start) if left)
+    missing = workers
+    for index, (left, child) in enumerate(roomiest):
+        if -left >= missing:
+            yield min((-left, child) for left, child in roomiest[index:] if -left >= missing)[1], missing
+            return
+        yield child, -left
+        missing += left
 
 
-def _pack_hosts(span: slice, counts: IntArray, workers: int, free: IntArray) -> Layout:
-    """Fill the hosts of a span, least free GPUs first; each used host but the last is filled up."""
-    holding = np.flatnonzero(counts[span]) + span.start
+def _pack_hosts(span: slice, counts: IntArray, workers: int, free: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield (position, share): hosts with the least free GPUs first, each but the last filled up."""
+    holding = counts[span].nonzero()[0] + span.start
     key = free[holding] * len(counts) + holding  # distinct, so the choice below is the same on every machine
     if len(key) > workers:  # each host takes at least one worker
         key = np.partition(key, workers - 1)[:workers]
-    hosts = np.sort(key) % len(counts)
-    filled = np.cumsum(counts[hosts])
-    last = int(np.searchsorted(filled, workers))
-    shares = counts[hosts[: last + 1]]
-    shares[-1] -= filled[last] - workers
-    return hosts[: last + 1], shares
+    key.sort()
+    missing = workers
+    for host in (key % len(counts)).tolist():
+        share = min(missing, int(counts[host]))
+        yield host, share
+        missing -= share
+        if not missing:
+            return
 
 
 def _deal(room: IntArray, children: slice, workers: int) -> Layout:
     """Share workers over children: equal shares, capped by room; the roomiest children take the odd ones."""
     mine = room[children]
-    level = _water_level(mine, workers)
-    shares = np.minimum(mine, level)
+    if workers == 1:
+        return [(children.start + int(mine.argmax()), 1)]
+    share = _equal_share(mine, workers)
+    shares = np.minimum(mine, share)
     odd = workers - int(shares.sum())
-    open_children = np.flatnonzero(mine > level)
-    roomiest = open_children[np.argsort(-mine[open_children], kind="stable")]
-    shares[roomiest[:odd]] += 1
-    used = np.flatnonzero(shares)
-    return used + children.start, shares[used]
+    roomiest = (-mine).argsort(kind="stable")[:odd]  # these hold more than the equal share
+    shares[roomiest] += 1
+    used = shares.nonzero()[0]
+    return list(zip((used + children.start).tolist(), shares[used].tolist(), strict=True))
 
 
-def _water_level(room: IntArray, workers: int) -> int:
+def _equal_share(room: IntArray, workers: int) -> int:
     """Return the largest equal share, capped by each child's room, whose sum does not exceed `workers`."""
-    low, high = 0, workers
-    while low < high:
-        middle = (low + high + 1) // 2
-        if int(np.minimum(room, middle).sum()) <= workers:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _sorted(parts: list[Layout]) -> Layout:
-    positions = np.concatenate([part[0] for part in parts])
-    shares = np.concatenate([part[1] for part in parts])
-    order = np.argsort(positions)
-    return positions[order], shares[order]
+    tight = np.sort(room)
+    below = tight.cumsum() - tight  # room of the children tighter than each one
+    others = np.arange(len(tight), 0, -1)  # children at least as roomy as each one
+    if_this_is_the_share = below + tight * others
+    index = int(if_this_is_the_share.searchsorted(workers, side="right"))
+    if index == len(tight):
+        return int(tight[-1])
+    return (workers - int(below[index])) // int(others[index])

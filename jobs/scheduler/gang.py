@@ -1,57 +1,66 @@
 """Start one workload whole: all of its workers, or as many as fit down to its least number, or none."""
 
-import numpy as np
+from typing import NamedTuple
 
 from jobs.scheduler import fill
 from jobs.scheduler.books import Books
-from jobs.scheduler.feasibility import Fit, Shape, shape_of
-from jobs.scheduler.place import Search, choose_domain, search_of
-from jobs.scheduler.types import NO_FLAVOR, Admission, IntArray, Placement, Workload
+from jobs.scheduler.feasibility import Fit, Shape
+from jobs.scheduler.ledger import PODS
+from jobs.scheduler.place import choose_domain
+from jobs.scheduler.request import Request
+from jobs.scheduler.types import NO_FLAVOR, Admission, Placement, Workload
+
+
+class Found(NamedTuple):
+    """A request, the shape of the flavor that it gets, and where that fits."""
+
+    request: Request
+    shape: Shape
+    fit: Fit
 
 
 def start(books: Books, workload: Workload) -> Admission | None:
     """Admit the workload on the first flavor that holds it, and book it; None if it must wait."""
-    try:
-        search = search_of(workload, books.topology)
-    except ValueError:  # no cluster has the level that it requires
+    request = books.requests.of(workload)
+    if request is None:
         return None
-    for flavor in workload.flavors or (NO_FLAVOR,):
-        allowed = _allowed_by_quota(books, workload, flavor)
+    for shape in request.shapes:
+        allowed = _allowed_by_quota(books, workload, shape)
         if allowed < workload.min_workers:
             continue
-        shape = shape_of(workload, flavor, books.topology)
-        fit = books.fits.current(shape, search.widest, workload.min_workers)
+        fit = books.fits.current(shape, request.widest, workload.min_workers)
         if fit is not None:
-            return _admit(books, workload, shape, fit, search, min(allowed, fit.best[search.widest]))
+            workers = min(allowed, fit.best(request.widest))
+            return Admission(workload.id, workers, _book(books, workload.queue, Found(request, shape, fit), workers))
     return None
 
 
-def _allowed_by_quota(books: Books, workload: Workload, flavor: int) -> int:
-    quota = books.quota
-    room = quota.workers(workload.queue, flavor, workload.gpus_per_worker, quota.now)
-    return workload.workers if room is None else min(workload.workers, room)
+def _allowed_by_quota(books: Books, workload: Workload, shape: Shape) -> int:
+    if not shape.gpus:
+        return workload.workers
+    return min(workload.workers, books.quota.room(workload.queue, shape.flavor, books.quota.now) // shape.gpus)
 
 
-def _admit(books: Books, workload: Workload, shape: Shape, fit: Fit, search: Search, workers: int) -> Admission:
-    at, shares = _layout(books, shape, fit, search, workers)
-    books.ledger.take(shape.flavor, at, shares, (shape.gpus, shape.cpu, shape.memory))
+def _book(books: Books, queue: int, found: Found, workers: int) -> Placement:
+    shape, topology = found.shape, books.topology
+    layout = _layout(books, found, workers)
+    books.ledger.take(shape.flavor, found.fit.needs, layout)
     if shape.gpus:
-        books.quota.charge(workload.queue, shape.flavor, workers * shape.gpus)
-    topology = books.topology
-    placement = Placement(
+        books.quota.charge(queue, shape.flavor, workers * shape.gpus)
+    first, last = layout[0][0], layout[-1][0]
+    return Placement(
         flavor=shape.flavor,
-        cluster=int(topology.cluster[at[0]]),
-        level=topology.levels[topology.common_level(int(at[0]), int(at[-1]))],
-        hosts=tuple(np.repeat(topology.order[at], shares).tolist()),
+        cluster=int(topology.cluster[first]),
+        level=topology.levels[topology.common_level(first, last)],
+        hosts=tuple(host for position, share in layout for host in [int(topology.order[position])] * share),
     )
-    return Admission(workload.id, workers, placement)
 
 
-def _layout(books: Books, shape: Shape, fit: Fit, search: Search, workers: int) -> tuple[IntArray, IntArray]:
-    stock = books.ledger.now
-    free = stock.gpus[shape.flavor] if shape.gpus else stock.cpu
-    place = choose_domain(books.topology, fit, search, workers, free)
-    if search.spread:
+def _layout(books: Books, found: Found, workers: int) -> fill.Layout:
+    request, shape, fit = found
+    free = books.ledger.now[PODS if shape.flavor == NO_FLAVOR else shape.flavor]
+    place = choose_domain(books.topology, fit, request, workers, free)
+    if request.spread:
         return fill.spread(books.topology, fit, place, workers)
-    layout = fill.pack_flat if search.flat else fill.pack
-    return layout(books.topology, fit, place, workers, np.maximum(free, 0))
+    layout = fill.pack_flat if request.flat else fill.pack
+    return layout(books.topology, fit, place, workers, free)

@@ -6,6 +6,7 @@ Source of the shape: hierarchical resource quota as in Kueue, nominal amounts on
 from jobs.scheduler.types import UNLIMITED, QuotaTree
 
 Usage = list[list[int]]
+NO_LIMIT = 2**62
 
 
 class QuotaBook:
@@ -27,21 +28,14 @@ class QuotaBook:
         for node in self.chains[queue]:
             self.now[node][flavor] += gpus
 
-    def room(self, queue: int, flavor: int, used: Usage) -> int | None:
-        """Return how many GPUs the queue may still take (negative: a cap was lowered); None = no limit."""
-        limits = [
-            self.nominal[node][flavor] - used[node][flavor]
-            for node in self.chains[queue]
-            if self.nominal[node][flavor] != UNLIMITED
-        ]
-        return min(limits, default=None)
-
-    def workers(self, queue: int, flavor: int, gpus_per_worker: int, used: Usage) -> int | None:
-        """Return how many more workers the queue may start; None = no limit."""
-        if not gpus_per_worker:
-            return None
-        room = self.room(queue, flavor, used)
-        return room if room is None else room // gpus_per_worker
+    def room(self, queue: int, flavor: int, used: Usage) -> int:
+        """Return how many GPUs the queue may still take: negative after a cap was lowered, at most NO_LIMIT."""
+        room = NO_LIMIT
+        for node in self.chains[queue]:
+            nominal = self.nominal[node][flavor]
+            if nominal != UNLIMITED and nominal - used[node][flavor] < room:
+                room = nominal - used[node][flavor]
+        return room
 
     def binding(self, queue: int, flavor: int, asked: int, used: Usage) -> int | None:
         """Return the first node, from the queue upwards, whose cap `asked` more GPUs would exceed."""

@@ -18,7 +18,8 @@ class Topology:
     """D_l domains at level l; "position" is a place in the canonical order.
 
     levels: names. order: (H,) position -> host. position: (H,) host -> position. cluster: (H,) by position.
-    segment[l]: (H,) domain of each position. starts[l]: (D_l,) first position. labelled[l]: (D_l,).
+    segment[l]: (H,) domain of each position. starts[l]: (D_l,) first position.
+    labelled[l]: (D_l,) false for the rest without a label. fully_labelled[l]: whether there is no such rest.
     first_child[l]: (D_l,) first domain of level l + 1. parent[l]: (D_l,) domain of level l - 1.
     """
 
@@ -29,6 +30,7 @@ class Topology:
     segment: tuple[IntArray, ...]
     starts: tuple[IntArray, ...]
     labelled: tuple[BoolArray, ...]
+    fully_labelled: tuple[bool, ...]
     first_child: tuple[IntArray, ...]
     parent: tuple[IntArray, ...]
 
@@ -44,12 +46,15 @@ class Topology:
             sums.append(np.add.reduceat(sums[-1], first) if len(first) else sums[-1])
         return sums[::-1]
 
-    def best(self, sums: list[IntArray]) -> list[int]:
-        """Return per level the largest sum of any labelled domain, 0 if there is none."""
-        return [
-            int((column if labelled.all() else column * labelled).max(initial=0))
-            for column, labelled in zip(sums, self.labelled, strict=True)
-        ]
+    def most(self, level: int, sums: IntArray) -> int:
+        """Return the largest of a level's sums over its labelled domains, 0 if there are none."""
+        column = sums if self.fully_labelled[level] else sums * self.labelled[level]
+        return int(column.max(initial=0))
+
+    def holding(self, level: int, sums: IntArray, workers: int) -> IntArray:
+        """Return the labelled domains of a level whose sum is at least `workers`, in order."""
+        holds = sums >= workers
+        return (holds if self.fully_labelled[level] else holds & self.labelled[level]).nonzero()[0]
 
     def children(self, level: int, domain: int) -> slice:
         """Return the domains of level + 1 inside a domain."""
@@ -65,7 +70,9 @@ class Topology:
 
     def common_level(self, first: int, last: int) -> int:
         """Return the lowest level whose one domain holds two positions of one cluster, hence all between."""
-        for level in range(self.node, 0, -1):
+        if first == last:
+            return self.node
+        for level in range(self.node - 1, 0, -1):
             domain = self.segment[level][first]
             if domain == self.segment[level][last] and self.labelled[level][domain]:
                 return level
@@ -102,6 +109,7 @@ def build_topology(snapshot: Snapshot) -> Topology:
         segment=tuple(segment),
         starts=tuple(starts),
         labelled=tuple(labelled),
+        fully_labelled=tuple(bool(known.all()) for known in labelled),
         first_child=tuple(segment[level + 1][starts[level]] for level in range(len(keys))),
         parent=tuple(segment[max(level - 1, 0)][starts[level]] for level in range(len(starts))),
     )
