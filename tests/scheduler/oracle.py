@@ -72,9 +72,7 @@ class Plain:
             self.free[host]["pods"] >= count
             and (not workload.cpu_milli or self.free[host]["cpu"] >= count * workload.cpu_milli)
             and (not workload.memory_mib or self.free[host]["memory"] >= count * workload.memory_mib)
-            and (
-                not workload.gpus_per_worker or self.free[host][f"gpu{flavor}"] >= count * workload.gpus_per_worker
-            )
+            and (not workload.gpus_per_worker or self.free[host][f"gpu{flavor}"] >= count * workload.gpus_per_worker)
             for host, count in Counter(layout).items()
         )
 
