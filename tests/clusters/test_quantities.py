@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import quantities
@@ -76,12 +76,14 @@ def test_a_value_without_an_exact_text_is_refused() -> None:
 
 
 @given(number=st.integers(-(2**63) + 1, 2**63 - 1), power=st.integers(0, 9), binary=st.booleans())
+@settings(deadline=None)
 def test_writing_and_reading_a_value_changes_nothing(number: int, power: int, *, binary: bool) -> None:
     value = Fraction(number, 10**power)
     assert quantities.parse(quantities.canonical(value, binary=binary)) == value
 
 
 @given(st.text(max_size=70))
+@settings(deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         quantities.parse(text)

@@ -7,8 +7,6 @@ import pytest
 from jobs.jobspec.checks import parse
 from jobs.jobspec.fields import Amount, Probe, Topology
 from jobs.jobspec.problem import SpecError
-from jobs.jobspec.rules import warnings
-from jobs.jobspec.syntax import ImageRef, parse_image
 from tests.jobspec.documents import GANG, SERVICE, TRAINING, faults_of, problems_of
 
 MEGABYTE = "x" * 2**20
@@ -265,55 +263,3 @@ def test_a_name_is_taken_up_to_its_limit(length: int) -> None:
 def test_a_longer_name_is_refused_with_the_real_limit(length: int) -> None:
     [problem] = problems_of({**TRAINING, "name": "a" * length})
     assert problem.numbers == {"length": length, "max": 40}
-
-
-DIGEST = "sha256:" + "0a" * 32
-
-
-@pytest.mark.parametrize(
-    ("text", "image"),
-    [
-        ("images.example.invalid:5000/team/app", ImageRef("images.example.invalid:5000", "team/app", None, None)),
-        ("localhost:5000/app:1.0", ImageRef("localhost:5000", "app", "1.0", None)),
-        (f"app@{DIGEST}", ImageRef("", "app", None, DIGEST)),
-        (f"app:1.0@{DIGEST}", ImageRef("", "app", "1.0", DIGEST)),
-        ("team/app:buster", ImageRef("", "team/app", "buster", None)),
-    ],
-)
-def test_an_image_is_split_at_the_right_colon(text: str, image: ImageRef) -> None:
-    assert parse_image(text) == image
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["App:1", "app:", "app: 1", "app;rm", "app@sha256:abc", "good.invalid@evil.invalid/app", "a//b", "/a", "a" * 513],
-)
-def test_what_is_no_image_is_refused(text: str) -> None:
-    assert parse_image(text) is None
-    assert faults_of({**TRAINING, "image": text})[0][0] == "image"
-
-
-@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db-password", "API_KEY", "token"])
-def test_a_variable_that_looks_secret_gets_a_warning(name: str) -> None:
-    [warning] = warnings(parse({**TRAINING, "env": {name: "x"}}))
-    assert (warning.field, warning.code) == (f"env.{name}", "env_looks_secret")
-
-
-@pytest.mark.parametrize("name", ["TOKENIZER", "MONKEY", "SECRETARY", "KEY_COUNT"])
-def test_a_harmless_variable_gets_no_warning(name: str) -> None:
-    assert warnings(parse({**TRAINING, "env": {name: "x"}})) == ()
-
-
-def test_a_dollar_that_kubernetes_would_replace_gets_a_warning() -> None:
-    spec = parse({**TRAINING, "env": {"A": "$(B)", "C": "${B}"}, "args": ["a$$b"]})
-    assert [(item.field, item.code) for item in warnings(spec)] == [
-        ("args[0]", "expanded_by_kubernetes"),
-        ("env.A", "expanded_by_kubernetes"),
-    ]
-
-
-def test_checkpoints_that_would_be_lost_get_a_warning() -> None:
-    document = {**TRAINING, "checkpoint": {"path": "/checkpoints/run"}}
-    assert [item.code for item in warnings(parse(document))] == ["checkpoint_not_on_a_volume"]
-    on_volume = {**document, "volumes": [{"claim": "c", "mount_path": "/checkpoints"}]}
-    assert warnings(parse(on_volume)) == ()

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.manifests import names
@@ -17,6 +17,7 @@ RUNS = st.from_regex(r"[a-z0-9]{1,26}", fullmatch=True)
 
 
 @given(prefix=PREFIXES, run=RUNS, attempt=st.integers(1, 9999))
+@settings(deadline=None)
 def test_an_object_name_leaves_room_for_rank_and_random_part(prefix: str, run: str, attempt: int) -> None:
     name = names.object_name(prefix, run, attempt)
     assert SERVICE_NAME.fullmatch(name)

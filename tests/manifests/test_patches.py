@@ -14,7 +14,7 @@ A100 = {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": "In",
 H100 = {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": "In", "values": ["H100"]}]}
 NODE_A = {"key": "metadata.name", "operator": "In", "values": ["node-a"]}
 PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": A100}]}
-SPREAD = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+SPREAD: dict[str, Any] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
 
 
 def pod(affinity: Any = None, gates: tuple[str, ...] = ("muster.internal/placement",)) -> dict[str, Any]:
