@@ -4,6 +4,7 @@
 const me = document.querySelector("script[data-plotly]");
 const SYMBOLS = { target: "ink-3", mark: "ink-3", nodata: "sunken" };
 const LABEL_APART = 14; // px between two labels at the lines' ends
+const NARROW = 500;
 const versions = new Map();
 let loading = null;
 
@@ -40,7 +41,7 @@ function axis(own, extra = {}) {
   return { gridcolor: token("line"), linecolor: token("line"), zerolinecolor: token("line"), tickcolor: token("line"), fixedrange: true, automargin: true, ...extra, ...own };
 }
 
-function layoutOf(figure, id) {
+function layoutOf(figure, id, width) {
   const own = resolve(figure.layout ?? {});
   const text = getComputedStyle(document.body).fontFamily;
   return {
@@ -54,7 +55,7 @@ function layoutOf(figure, id) {
     colorway: ["s1", "s2", "s3", "s4", "s5", "s6"].map(token),
     ...own,
     font: { family: text, size: 12, color: token("ink-2"), ...own.font },
-    xaxis: axis(own.xaxis, { showgrid: false, showspikes: true, spikemode: "across", spikethickness: 1, spikedash: "solid", spikecolor: token("control") }),
+    xaxis: axis(own.xaxis, { showgrid: false, tickangle: 0, nticks: width < NARROW ? 3 : 8, showspikes: true, spikemode: "across", spikethickness: 1, spikedash: "solid", spikecolor: token("control") }),
     yaxis: axis(own.yaxis, { rangemode: "tozero" }),
     uirevision: "keep",
     datarevision: versions.get(id),
@@ -100,11 +101,19 @@ function spread(labels, range, height) {
   return sorted.map((label) => ({ ...label, shift: label.shift - over }));
 }
 
+// The axis ends where the data ends, so that the labels stand beside the plot and not in it.
+function extent(data) {
+  const xs = data.flatMap((trace) => trace.x ?? []);
+  if (!xs.length) return undefined;
+  return [xs.reduce((least, x) => (x < least ? x : least)), xs.reduce((most, x) => (x > most ? x : most))];
+}
+
 function addEnds(box, data, layout) {
   const labels = ends(data, box.dataset.unit);
   if (!labels.length) return;
   const values = data.flatMap((trace) => (isLine(trace) ? trace.y ?? [] : [])).filter((value) => value !== null);
   layout.yaxis.range ??= [Math.min(0, ...values), Math.max(1e-9, ...values) * 1.08];
+  layout.xaxis.range ??= extent(data);
   const height = box.clientHeight - layout.margin.t - layout.margin.b;
   const longest = Math.max(...labels.map((label) => label.text.length));
   layout.margin = { ...layout.margin, r: Math.min(box.clientWidth * 0.4, 12 + 6.6 * longest) };
@@ -137,7 +146,7 @@ async function draw(box) {
   const Plotly = await load();
   versions.set(box.dataset.chart, (versions.get(box.dataset.chart) ?? 0) + 1);
   const data = dataOf(figure);
-  const layout = layoutOf(figure, box.dataset.chart);
+  const layout = layoutOf(figure, box.dataset.chart, box.clientWidth);
   addEnds(box, data, layout);
   const isNew = !box.classList.contains("js-plotly-plot");
   await Plotly.react(box, data, layout, { displayModeBar: false, responsive: true });

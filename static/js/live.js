@@ -134,9 +134,9 @@ function open() {
   state.source?.close();
   state.source = new EventSource(document.body.dataset.live);
   state.source.addEventListener("open", () => {
-    if (state.broken) askSoon(); // what happened meanwhile was missed
     state.broken = false;
     heard();
+    askSoon(); // what happened before the stream was open was missed
   });
   state.source.addEventListener("message", onMessage);
   state.source.addEventListener("tick", heard);

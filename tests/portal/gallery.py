@@ -1,9 +1,16 @@
 """A page with every component, and addresses under the names that the frame links to. For tests only."""
 
-from django.http import HttpRequest, HttpResponse
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template import engines
 from django.urls import URLPattern, include, path
+from django.utils.html import escape, format_html
 
 FIGURE = {
     "data": [
@@ -55,7 +62,6 @@ COLUMNS = ("state", "name", "workers", "held", "running", "why", "util", "age")
 CONTEXT = {
     "figure": FIGURE,
     "blocks": BLOCKS,
-    "jobs": [dict(zip(COLUMNS, job, strict=True)) for job in JOBS],
     "facts": [
         {"label": "Asked for", "value": 32, "note": "GPUs, 4 x 8 H100"},
         {"label": "Queue", "value": "vision", "note": "40 of 64 used"},
@@ -78,9 +84,73 @@ CONTEXT = {
 }  # fmt: skip
 
 
+@dataclass
+class Board:
+    """What the page shows, changeable while it is open; the stream tells of each change."""
+
+    jobs: list[dict[str, object]]
+    version: int = 1
+    is_streaming: bool = True
+
+    def change(self, name: str, state: str) -> None:
+        """Put a job in a state and say so."""
+        for job in self.jobs:
+            if job["name"] == name:
+                job["state"] = state
+        self.version += 1
+
+    def add(self, name: str) -> None:
+        """Put a new job on top and say so."""
+        self.jobs.insert(0, dict(zip(COLUMNS, ("queued", name, 1, 0, 0, "new", None, 0), strict=True)))
+        self.version += 1
+
+
+board = Board([])
+
+
+def reset() -> Board:
+    """Start again with the first rows."""
+    board.jobs = [dict(zip(COLUMNS, job, strict=True)) for job in JOBS]
+    board.version, board.is_streaming = 1, True
+    return board
+
+
 def gallery(request: HttpRequest) -> HttpResponse:
     """Show every component once."""
-    return render(request, "gallery.html", CONTEXT | {"live_url": request.GET.get("live", "")})
+    live = {"jobs": board.jobs, "version": board.version, "live_url": request.GET.get("live", "")}
+    return render(request, "gallery.html", CONTEXT | live)
+
+
+async def stream(request: HttpRequest) -> HttpResponseBase:
+    """Tell of changes as the portal does: a topic, an id and a version, for the page to ask again."""
+    if not board.is_streaming:
+        return HttpResponse(status=503)
+    return StreamingHttpResponse(_changes(), content_type="text/event-stream")
+
+
+async def _changes() -> AsyncIterator[str]:
+    seen = board.version
+    yield "event: tick\ndata: {}\n\n"
+    while board.is_streaming:
+        await asyncio.sleep(0.02)
+        if board.version != seen:
+            seen = board.version
+            yield f"data: {json.dumps({'topic': 'team:1', 'id': 'x', 'version': seen})}\n\n"
+
+
+def preview(request: HttpRequest) -> HttpResponse:
+    """Answer with what was typed."""
+    return HttpResponse(escape(f"{request.POST.get('name')} with {' '.join(request.POST.getlist('args'))}"))
+
+
+def convert(request: HttpRequest) -> HttpResponse:
+    """Turn the form into text and back; text with a tab in it is refused."""
+    text = request.POST.get("yaml") or f"name: {request.POST.get('spec_name')}"
+    if "\t" in text:
+        return HttpResponse("line 1: tab", status=422)
+    if request.POST["to"] == "yaml":
+        return HttpResponse(format_html('<textarea class="form-control m-code" name="yaml">{}</textarea>', text))
+    return HttpResponse(format_html('<input name="spec_name" value="{}">', text.removeprefix("name: ")))
 
 
 def nothing(request: HttpRequest, **parts: str) -> HttpResponse:
@@ -104,6 +174,9 @@ _clusters = _pages("list fleet")
 _quotas = _pages("queues console")
 urlpatterns = [
     path("", gallery, name="home"),
+    path("live/", stream),
+    path("preview/", preview),
+    path("convert/", convert),
     path("broken/", broken),
     path("people/", include((_people, "identity"))),
     path("jobs/", include((_jobs, "jobs"))),
