@@ -74,7 +74,7 @@ class Mirror:
         with transaction.atomic():
             ours, touched = self._apply_pods(batch, now)
             ours |= self._apply_objects(batch, now)
-            ours |= self._apply_warnings(batch)
+            ours |= self._apply_warnings(batch, now)
             supply = self._apply_nodes(batch, touched, now)
             supply |= self._apply_claims(batch)
             if {"nodes", "pods"} & batch.lists.keys():
@@ -160,11 +160,11 @@ class Mirror:
         while len(self._warnings) > _MAX_WARNINGS:
             self._warnings.popitem(last=False)
 
-    def _apply_warnings(self, batch: Batch) -> bool:
+    def _apply_warnings(self, batch: Batch, now: datetime) -> bool:
         news = {uid: self._warnings[uid] for uid, _trouble in filter(None, map(warning_of, _events_in(batch)))}
-        changed = self._pods.warn(news)
+        changed = self._pods.warn(news, now)
         for table in self._objects.values():
-            changed |= table.warn(news)
+            changed |= table.warn(news, now)
         return changed
 
     def _hint(self, *, ours: bool, supply: bool) -> None:

@@ -53,12 +53,12 @@ class ObjectTable:
         rows = ObservedObject.objects.filter(cluster_id=self._cluster_id, uid__in=gone, gone_at=None)
         return bool(rows.update(gone_at=now, seen_at=now))
 
-    def warn(self, warnings: Mapping[str, Trouble]) -> bool:
+    def warn(self, warnings: Mapping[str, Trouble], now: datetime) -> bool:
         """Put the newest warning on each object that it is about."""
         changed = 0
         for uid in self._versions.keys() & warnings.keys():
             rows = ObservedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
-            changed += rows.exclude(warning=warnings[uid].message).update(warning=warnings[uid].message)
+            changed += rows.exclude(warning=warnings[uid].message).update(warning=warnings[uid].message, seen_at=now)
         return bool(changed)
 
     def _row(self, view: ObjectView, now: datetime) -> ObservedObject:

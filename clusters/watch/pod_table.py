@@ -60,14 +60,14 @@ class PodTable:
         rows = ObservedPod.objects.filter(cluster_id=self._cluster_id, uid__in=gone, gone_at=None)
         return bool(rows.update(gone_at=now, seen_at=now))
 
-    def warn(self, warnings: Mapping[str, Trouble]) -> bool:
+    def warn(self, warnings: Mapping[str, Trouble], now: datetime) -> bool:
         """Put what events say on pods that wait without telling why."""
         changed = 0
         for uid in self._versions.keys() & warnings.keys():
             trouble = warnings[uid]
             rows = ObservedPod.objects.filter(cluster_id=self._cluster_id, uid=uid, phase="Pending", reason="")
             changed += rows.filter(is_scheduled=concerns_bound(trouble)).update(
-                reason=trouble.reason, message=trouble.message
+                reason=trouble.reason, message=trouble.message, seen_at=now
             )
         return bool(changed)
 

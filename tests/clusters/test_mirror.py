@@ -260,9 +260,10 @@ def test_a_batch_that_failed_half_way_is_applied_whole_by_the_next_try(
         raise OperationalError("the server closed the connection unexpectedly")
 
     batch = lists(nodes=[node("n1")], pods=[pod("m", run="r"), pod("x", node="n1", gpus=2)], jobs=[job("m")])
-    with monkeypatch.context() as patched, pytest.raises(OperationalError):
+    with monkeypatch.context() as patched:
         patched.setattr(mirror_module, "publish", fail)
-        mirror.apply(batch)
+        with pytest.raises(OperationalError):
+            mirror.apply(batch)
     assert Node.objects.count() == 0
 
     mirror.load()
