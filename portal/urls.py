@@ -7,5 +7,6 @@ from portal.health.views import healthz, readyz
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    path("api/", include("portal.api.urls")),
     path("", include("portal.identity.urls")),
 ]
