@@ -37,14 +37,19 @@ def pod_spec(pod: PodValues, domain: str, *, env: Iterable[Json] = (), main: Map
 
 def standing_tolerations(pod: PodValues, domain: str) -> tuple[TolerationValues, ...]:
     """What every pod of ours tolerates: the taints of GPU nodes, and for a minute a node that is lost."""
-    vendor = pod.accelerator_resource.partition("/")[0]
-    # Nodes with MIG slices keep the taint of whole GPUs.
-    keys = dict.fromkeys((f"{vendor}/gpu", pod.accelerator_resource, names.label(domain, "dedicated")))
+    keys = standing_keys(pod.accelerator_resource, domain)
     lost = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
     return (
         *(TolerationValues(key=key, operator="Exists") for key in keys),
         *(TolerationValues(key=key, operator="Exists", effect="NoExecute", seconds=NODE_LOST_S) for key in lost),
     )
+
+
+def standing_keys(accelerator_resource: str, domain: str) -> tuple[str, ...]:
+    """The taint keys that pods with this device tolerate whatever the value; the scheduler counts on them."""
+    vendor = accelerator_resource.partition("/")[0]
+    # Nodes with MIG slices keep the taint of whole GPUs.
+    return tuple(dict.fromkeys((f"{vendor}/gpu", accelerator_resource, names.label(domain, "dedicated"))))
 
 
 def variable(name: str, value: str) -> Json:

@@ -1,16 +1,18 @@
 """Rows -> the scheduler's frozen arrays, in one repeatable-read transaction and a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from clusters.selectors.capacity import stale_cluster_ids
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Count, F, Q, Sum
 
+from clusters.manifests.pods import standing_keys
 from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
+from clusters.selectors.capacity import stale_cluster_ids
 from jobs.engine.taints import TaintSets
 from jobs.engine.workloads import Home, Indices, workload_of
 from jobs.models import Allocation, Attempt, Job
@@ -65,7 +67,8 @@ def _load() -> Loaded:
     flavor_index = {flavor.pk: index for index, flavor in enumerate(flavors)}
     levels, keys = _levels(clusters)
     nodes = list(Node.objects.filter(cluster__in=clusters, gone_at=None).order_by("cluster__name", "name"))
-    taints = TaintSets()
+    resource_names = tuple(flavor.resource_name for flavor in flavors)
+    taints = TaintSets(_tolerated_keys(resource_names))
     hosts = _hosts(nodes, cluster_index, keys, len(levels), taints)
     node_index = {node.pk: index for index, node in enumerate(nodes)}
     quota, queue_index = _quota(flavor_index)
@@ -73,7 +76,6 @@ def _load() -> Loaded:
         queue_id: tuple(int(f) for f in np.flatnonzero(quota.nominal[row] > 0)) for queue_id, row in queue_index.items()
     }
     waiting = _waiting_jobs()
-    resource_names = tuple(flavor.resource_name for flavor in flavors)
     indices = Indices(cluster_index, flavor_index, queue_index, node_index, taints, quota_flavors, resource_names)
     homes = _homes()
     snapshot = Snapshot(
@@ -95,6 +97,10 @@ def _load() -> Loaded:
         jobs={job.uid: job for job, _missing in waiting},
         indices=indices,
     )
+
+
+def _tolerated_keys(resource_names: Iterable[str]) -> frozenset[str]:
+    return frozenset(key for name in resource_names for key in standing_keys(name, settings.MUSTER_DOMAIN))
 
 
 def _levels(clusters: Sequence[Cluster]) -> tuple[tuple[str, ...], Mapping[int, Mapping[int, str]]]:

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 
 Taint = tuple[str, str, str]
 
-# Pods of ours always tolerate these, and the node's readiness and cordon are judged by the snapshot's `hold`.
-ALWAYS_TOLERATED = frozenset({"nvidia.com/gpu", "amd.com/gpu"})
+# Readiness and cordon are judged by the snapshot's `hold`.
 OWN_MEANING = "node.kubernetes.io/"
 BINDING = frozenset({"NoSchedule", "NoExecute"})
 
 
 class TaintSets:
-    """Numbers the distinct sets of taints; 0 is the empty set."""
+    """Numbers the distinct sets of taints; 0 is the empty set. `tolerated_keys` are those that every pod of ours opens."""
 
-    def __init__(self, tolerated_keys: frozenset[str] = ALWAYS_TOLERATED) -> None:
+    def __init__(self, tolerated_keys: frozenset[str]) -> None:
         self._tolerated_keys = tolerated_keys
         self._sets: dict[frozenset[Taint], int] = {frozenset(): 0}
 

@@ -1,6 +1,7 @@
 """Documents from outside -> a checked JobSpec; what is wrong comes back in words, by field."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jobs.explain import problems as explain
 from jobs.jobspec import checks, manifest_in, rules
@@ -22,9 +23,11 @@ def read_document(document: Mapping[str, object], *, team: Team) -> JobSpec:
 def read_yaml(text: str, *, team: Team, defaults: Mapping[str, object]) -> JobSpec:
     """Check a JobSpec in YAML or a Kubernetes document. `defaults` fill what the document does not say."""
     try:
-        return manifest_in.spec_from_yaml(text, defaults={**defaults, "team": team.slug})
+        spec = manifest_in.spec_from_yaml(text, defaults={**defaults, "team": team.slug})
     except SpecError as error:
         raise _in_words(error) from error
+    # The team was decided, with its permission, before the text was read.
+    return replace(spec, team=team.slug)
 
 
 def warnings_of(spec: JobSpec) -> list[dict[str, str]]:

@@ -136,7 +136,10 @@ def _queue(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> Queue |
 
 
 def _flavors(spec: JobSpec, queue: Queue | None, problems: dict[str, list[str]]) -> tuple[ResourceFlavor, ...]:
-    known = {flavor.name: flavor for flavor in ResourceFlavor.objects.all()}
+    flavors = list(ResourceFlavor.objects.all())
+    known = {flavor.name: flavor for flavor in flavors}
+    # Kubernetes documents name products by their label.
+    by_product = {flavor.label_value: flavor for flavor in flavors} | known
     quota = dict(Quota.objects.filter(queue=queue).values_list("flavor_id", "nominal")) if queue else {}
     granted = [flavor for flavor in known.values() if quota.get(flavor.pk, 0) > 0]
     if not spec.accelerators:
@@ -144,10 +147,10 @@ def _flavors(spec: JobSpec, queue: Queue | None, problems: dict[str, list[str]])
             problems["accelerators"] = [_("The queue %(queue)s has no GPU quota.") % {"queue": queue.name}]
         return tuple(granted)
     for index, name in enumerate(spec.accelerators):
-        if name not in known:
+        if name not in by_product:
             names = ", ".join(known) or "-"
             problems[f"accelerators[{index}]"] = [_("Unknown accelerator. Known are: %(names)s.") % {"names": names}]
-    chosen = tuple(known[name] for name in spec.accelerators if name in known)
+    chosen = tuple(by_product[name] for name in spec.accelerators if name in by_product)
     if queue and chosen and not any(flavor in granted for flavor in chosen):
         names = ", ".join(flavor.name for flavor in chosen)
         text = _("The queue %(queue)s has no quota for %(flavors)s.") % {"queue": queue.name, "flavors": names}
