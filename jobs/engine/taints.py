@@ -10,7 +10,7 @@ BINDING = frozenset({"NoSchedule", "NoExecute"})
 
 
 class TaintSets:
-    """Numbers the distinct sets of taints; 0 is the empty set. `tolerated_keys` are those that every pod of ours opens."""
+    """Numbers the distinct sets of taints; 0 is the empty set. Every pod of ours opens `tolerated_keys`."""
 
     def __init__(self, tolerated_keys: frozenset[str]) -> None:
         self._tolerated_keys = tolerated_keys
