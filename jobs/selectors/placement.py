@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from clusters.models import ObservedPod
 from jobs.models import Allocation, Attempt, Job
 
@@ -64,7 +66,9 @@ def places_of(jobs: Iterable[Job], *, newest_only: bool = True) -> dict[int, lis
 
 
 def _allocations(attempts: list[Attempt]) -> dict[int, list[Allocation]]:
-    rows = Allocation.objects.filter(attempt__in=attempts).select_related("node", "flavor")
+    # While an attempt lives, a place that was given back is nobody's any more; of one that ended all are shown.
+    shown = Q(released_at=None) | Q(attempt__step=Attempt.Step.ENDED)
+    rows = Allocation.objects.filter(shown, attempt__in=attempts).select_related("node", "flavor")
     groups: dict[int, dict[int, Allocation]] = defaultdict(dict)
     for row in rows.order_by("pk"):
         # A rank of a service may have had several places; the last one counts.
