@@ -91,7 +91,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "django_structlog.middlewares.RequestMiddleware",
+    "portal.identity.middleware.RequestLogMiddleware",
     "portal.identity.middleware.CurrentTeamMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
@@ -125,6 +125,7 @@ LOGOUT_REDIRECT_URL = "identity:sign_in"
 PASSWORD_RESET_TIMEOUT = 3600
 EMAIL_BACKEND = env.str("MUSTER_EMAIL_BACKEND", default="django.core.mail.backends.smtp.EmailBackend")
 vars().update(env.email_url("EMAIL_URL", default="consolemail://" if DEMO else "smtp://localhost:25"))
+EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MUSTER_MAIL_FROM", default="Muster <muster@localhost>")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
@@ -196,7 +197,8 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PAGINATION_CLASS": "portal.core.rest.pagination.KeysetPagination",
-    "DEFAULT_SCHEMA_CLASS": "drf_standardized_errors.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "portal.core.rest.schema.AutoSchema",
+    "DEFAULT_PARSER_CLASSES": ["portal.core.rest.parsers.StrictJSONParser"],
     "EXCEPTION_HANDLER": "portal.core.rest.problem.handler",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "PAGE_SIZE": 50,
@@ -207,6 +209,8 @@ REST_KNOX = {
     "TOKEN_MODEL": "identity.ApiToken",
     "TOKEN_TTL": timedelta(days=90),
 }
+# The library would make a table for its own token model beside ours, with a foreign key to people.
+MIGRATION_MODULES = {"knox": None}
 KNOX_TOKEN_MODEL = "identity.ApiToken"  # noqa: S105 -- a model's name
 SPECTACULAR_SETTINGS = {
     "TITLE": "Muster",

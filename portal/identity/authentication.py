@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from knox.crypto import hash_token
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.authentication import SessionAuthentication as DjangoSession
@@ -47,6 +49,29 @@ class SessionAuthentication(DjangoSession):
     def authenticate_header(self, _request: Request) -> str:
         """Make a missing session a 401 rather than a 403."""
         return 'Session realm="muster"'
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself by its name
+    """How the token stands in the OpenAPI document."""
+
+    target_class = TokenAuthentication
+    name = "token"
+
+    def get_security_definition(self, _auto_schema: object) -> dict[str, str]:
+        """Describe the header."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "muster_..."}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself by its name
+    """How the browser's session stands in the OpenAPI document."""
+
+    target_class = SessionAuthentication
+    name = "session"
+    priority = 1  # before the library's own description of the class that ours derives from
+
+    def get_security_definition(self, _auto_schema: object) -> dict[str, str]:
+        """Describe the cookie."""
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
 
 
 def _live_token(secret: bytes) -> ApiToken | None:

@@ -1,5 +1,6 @@
 """Which teams the person of a request belongs to, and which of them is the chosen one."""
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import cache, cached_property
 from typing import cast
@@ -8,12 +9,25 @@ from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
+from django_structlog.middlewares import RequestMiddleware
 
 from portal.identity.models import Membership, Team
 
+# The last part of these addresses lets its bearer join a team or set a password.
+SECRET_IN_PATH = re.compile(r"(?<=/people/invitations/)[^/?]+|(?<=/people/password/reset/)[^/?]+/[^/?]+")
+MASK = "***"
 CHOSEN_TEAM = "team_id"  # the session's key
 
 Handler = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+class RequestLogMiddleware(RequestMiddleware):
+    """The log of requests, without the secrets of links that people get by mail."""
+
+    @staticmethod
+    def format_request(request: HttpRequest) -> str:
+        """Return method and address as they may be written down."""
+        return f"{request.method} {SECRET_IN_PATH.sub(MASK, request.get_full_path())}"
 
 
 @sync_and_async_middleware

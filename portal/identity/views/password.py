@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from portal.core.http import Request
 from portal.identity.actors import actor_of
-from portal.identity.forms import ChangePasswordForm, ResetPasswordForm
+from portal.identity.forms import AskForResetForm, ChangePasswordForm, ResetPasswordForm
 from portal.identity.services import accounts
 
 
@@ -32,6 +32,7 @@ def change(request: Request) -> HttpResponse:
 
 # Django's own pages: their token fits once, expires, and the answer is the same for an unknown address.
 reset = views.PasswordResetView.as_view(
+    form_class=AskForResetForm,
     template_name="identity/password_reset.html",
     subject_template_name="emails/password_reset_subject.txt",
     email_template_name="emails/password_reset.txt",
