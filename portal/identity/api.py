@@ -94,7 +94,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
     @extend_schema(responses=MemberOut(many=True))
     @action(detail=True)
-    def members(self, _request: ApiRequest, slug: str) -> Response:  # noqa: ARG002 -- get_object reads it
+    def members(self, _request: ApiRequest, slug: str) -> Response:
         """List who is in the team, in which role."""
         self.keyset_order = ("id",)
         members: Any = members_of(self.get_object())
@@ -124,7 +124,7 @@ class TokenViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[ApiToken]):
         answer = NewTokenOut(token, context={"secret": secret})
         return Response(answer.data, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
-    def destroy(self, request: ApiRequest, token_key: str) -> Response:  # noqa: ARG002 -- get_object reads it
+    def destroy(self, request: ApiRequest, token_key: str) -> Response:
         """Revoke a token. Its row is kept for the log."""
         tokens.revoke_token(actor=actor_of(request), token=self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,5 +1,7 @@
 """The addresses of people with stand-ins for those that the frame of a page links to."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
@@ -8,7 +10,7 @@ def blank(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("a page")
 
 
-def _stand_ins(app: str, *names: str) -> object:
+def _stand_ins(app: str, *names: str) -> Any:
     return include(([path(f"{app}/{name}/", blank, name=name) for name in names], app))
 
 

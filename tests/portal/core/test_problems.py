@@ -138,7 +138,7 @@ def test_wrong_shape_names_the_path_of_each_field() -> None:
         (b"null", "application/json"),
     ],
 )
-def test_a_body_that_is_no_json_is_a_400(body: bytes, content_type: str) -> None:
+def test_a_body_that_is_no_json_is_a_400(body: Any, content_type: str) -> None:
     problem_of(APIClient().generic("POST", "/takes/", body, content_type=content_type), 400)
 
 
