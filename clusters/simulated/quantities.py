@@ -26,7 +26,8 @@ def parse_quantity(text: object) -> int:
 def _parse(text: str) -> int:
     match = _QUANTITY.match(text)
     if match is None:
-        raise ValueError(f"quantities must match the regular expression: {text!r}")
+        pattern = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+        raise ValueError(f"quantities must match the regular expression '{pattern}'")
     number, suffix = match.groups()
     scale = Decimal(10) ** int(suffix[1:]) if len(suffix) > 1 and suffix[0] in "eE" else _SCALES[suffix]
     thousandths = Decimal(number) * scale * 1000
