@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 
 
 def rfc3339(moment: float) -> str:
     """The API's time stamp, in whole seconds as the real server writes it."""
-    return _stamp(int(moment))
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_fine(moment: float) -> str:
@@ -20,11 +19,6 @@ def rfc3339_fine(moment: float) -> str:
 
 def parse_stamp(stamp: str) -> float:
     return datetime.fromisoformat(stamp).timestamp()
-
-
-@lru_cache(maxsize=64)
-def _stamp(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True)
@@ -37,7 +31,7 @@ class Clock:
         return time.time()
 
     def stamp(self) -> str:
-        return _stamp(int(time.time()))
+        return rfc3339(time.time())
 
     def real(self, simulated_s: float) -> float:
         """Real seconds that a simulated delay takes."""

@@ -41,3 +41,12 @@ class Quota(TimestampedModel):
 
     def __str__(self) -> str:
         return f"{self.nominal} of {self.flavor_id}"
+
+    @property
+    def owner(self) -> Cohort | Queue:
+        """Whose quota it is."""
+        if self.queue is not None:
+            return self.queue
+        if self.cohort is None:
+            raise ValueError("a quota belongs to a cohort or a queue")
+        return self.cohort

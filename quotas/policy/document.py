@@ -27,6 +27,11 @@ class QuotaNode:
         """Whether jobs can be submitted to it."""
         return self.team_id is not None
 
+    @property
+    def kind(self) -> str:
+        """Either "queue" or "cohort"."""
+        return "queue" if self.is_queue else "cohort"
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaTreeRows:

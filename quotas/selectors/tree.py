@@ -37,6 +37,16 @@ def quota_tree(organization_id: int | None = None) -> QuotaTreeRows:
     )
 
 
+def room(tree: QuotaTreeRows, node_id: str, flavor_id: int) -> int | None:
+    """Return what may still start below a node: the least room on its path, never below 0; None without any limit."""
+    path = tree.path(node_id)
+    if path[0].is_queue and (node_id, flavor_id) not in tree.nominal:
+        return 0
+    cells = [(node.id, flavor_id) for node in path]
+    rooms = [tree.nominal[cell] - tree.used.get(cell, 0) for cell in cells if cell in tree.nominal]
+    return max(0, min(rooms)) if rooms else None
+
+
 def quota_left(team: Team) -> tuple[QuotaLeft, ...]:
     """Return one entry per queue of the team and flavor it has quota in, by queue name and flavor id."""
     tree = quota_tree(team.organization_id)
@@ -48,16 +58,10 @@ def quota_left(team: Team) -> tuple[QuotaLeft, ...]:
             flavor_id=flavor,
             nominal=tree.nominal[node_id, flavor],
             used=tree.used.get((node_id, flavor), 0),
-            left=_room(tree, node_id, flavor),
+            left=room(tree, node_id, flavor) or 0,
         )
         for name, flavor, node_id in cells
     )
-
-
-def _room(tree: QuotaTreeRows, node_id: str, flavor_id: int) -> int:
-    cells = [(node.id, flavor_id) for node in tree.path(node_id)]
-    rooms = [tree.nominal[cell] - tree.used.get(cell, 0) for cell in cells if cell in tree.nominal]
-    return max(0, min(rooms))
 
 
 def _cohort_node(cohort: Cohort) -> QuotaNode:

@@ -33,20 +33,32 @@ class PriorityValues:
 
 
 @transaction.atomic
-def create_priority(*, actor: Actor, values: PriorityValues) -> PriorityClass:
-    """Add a rung. Raise InvalidInputError; names that start with system- belong to Kubernetes."""
+def create_priority(*, actor: Actor, values: PriorityValues, teams: Iterable[Team] | None = None) -> PriorityClass:
+    """Add a rung, with grants for the teams. Raise InvalidInputError; system- names belong to Kubernetes."""
     one_at_a_time()
     _check(values, others=PriorityClass.objects.all())
     if values.is_default:
         _take_default()
     rung = PriorityClass.objects.create(**asdict(values))
     _record(actor, "priority.created", rung, after=asdict(values))
+    if teams is not None:
+        _replace_grants(actor, rung, teams)
     return rung
 
 
 @transaction.atomic
-def edit_priority(*, actor: Actor, rung: PriorityClass, values: PriorityValues, expected_version: int) -> None:
-    """Change a rung; jobs that wait keep the value they came with. Raise InvalidInputError, StaleEditError."""
+def edit_priority(
+    *,
+    actor: Actor,
+    rung: PriorityClass,
+    values: PriorityValues,
+    expected_version: int,
+    teams: Iterable[Team] | None = None,
+) -> None:
+    """Change a rung, and its grants unless `teams` is None; jobs that wait keep the value they came with.
+
+    Raise InvalidInputError, StaleEditError.
+    """
     one_at_a_time()
     _check(values, others=PriorityClass.objects.exclude(pk=rung.pk))
     if rung.is_default and not values.is_default:
@@ -56,13 +68,10 @@ def edit_priority(*, actor: Actor, rung: PriorityClass, values: PriorityValues, 
         _take_default()
     change(rung, expected_version, asdict(values))
     changed = [key for key, value in before.items() if getattr(rung, key) != value]
-    _record(
-        actor,
-        "priority.changed",
-        rung,
-        before={key: before[key] for key in changed},
-        after={key: getattr(rung, key) for key in changed},
-    )
+    after = {key: getattr(rung, key) for key in changed}
+    _record(actor, "priority.changed", rung, before={key: before[key] for key in changed}, after=after)
+    if teams is not None:
+        _replace_grants(actor, rung, teams)
 
 
 @transaction.atomic
@@ -88,14 +97,8 @@ def delete_priority(*, actor: Actor, rung: PriorityClass, expected_version: int)
 def set_grants(*, actor: Actor, rung: PriorityClass, teams: Iterable[Team], expected_version: int) -> None:
     """Say which teams may use a rung that is not open to all. Raise StaleEditError."""
     one_at_a_time()
-    before = sorted(rung.grants.values_list("team__slug", flat=True))
-    wanted = {team.pk: team for team in teams}
     change(rung, expected_version, {})
-    rung.grants.exclude(team_id__in=wanted).delete()
-    grants = [PriorityGrant(priority_class=rung, team=team) for team in wanted.values()]
-    PriorityGrant.objects.bulk_create(grants, ignore_conflicts=True)
-    after = sorted(team.slug for team in wanted.values())
-    _record(actor, "priority.granted", rung, before={"teams": before}, after={"teams": after})
+    _replace_grants(actor, rung, teams)
 
 
 @transaction.atomic
@@ -124,6 +127,16 @@ def _check(values: PriorityValues, *, others: QuerySet[PriorityClass]) -> None:
         problems["description"] = [_("Write at most %(limit)d characters.") % {"limit": _DESCRIPTION_LIMIT}]
     if problems:
         raise InvalidInputError(problems)
+
+
+def _replace_grants(actor: Actor, rung: PriorityClass, teams: Iterable[Team]) -> None:
+    before = sorted(rung.grants.values_list("team__slug", flat=True))
+    wanted = {team.pk: team for team in teams}
+    rung.grants.exclude(team_id__in=wanted).delete()
+    grants = [PriorityGrant(priority_class=rung, team=team) for team in wanted.values()]
+    PriorityGrant.objects.bulk_create(grants, ignore_conflicts=True)
+    after = sorted(team.slug for team in wanted.values())
+    _record(actor, "priority.granted", rung, before={"teams": before}, after={"teams": after})
 
 
 def _name_problem(name: str) -> str:

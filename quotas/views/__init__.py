@@ -1,0 +1,1 @@
+"""Pages of queues, and the policy console."""
