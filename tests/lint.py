@@ -43,7 +43,7 @@ def checks() -> dict[str, list[str]]:
         "mypy": [str(scripts / "mypy"), "."],
         "ruff format": [str(scripts / "ruff"), "format", "--check", "."],
         "ruff": [str(scripts / "ruff"), "check", "."],
-        "import contracts": [str(scripts / "lint-imports")],
+        "import contracts": [str(scripts / "lint-imports"), "--no-logo"],
         "manage.py check": [*manage, "check"],
         "migrations": [*manage, "makemigrations", "--check", "--dry-run"],
         "templates": [str(scripts / "djade"), "--check", *(templates or ["--help"])],

@@ -3,7 +3,12 @@
 Nothing here has a foreign key: rows come by COPY and go by age. Null means not measured, never zero.
 """
 
+from datetime import timedelta
+
 from django.db import models
+
+# How long single samples are kept; minutes are kept beyond.
+RAW_WINDOW = timedelta(minutes=15)
 
 
 class GpuSample(models.Model):

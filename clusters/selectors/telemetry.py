@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Max
 
 from clusters.models import GpuSample
-from clusters.telemetry.store import RAW_WINDOW
+from clusters.models.telemetry import RAW_WINDOW
 from portal.core import clock
 
 # Points of one line: what a chart of this width can show.

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def rfc3339(moment: float) -> str:
     """The API's time stamp, in whole seconds as the real server writes it."""
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _stamp(int(moment))
 
 
 def rfc3339_fine(moment: float) -> str:
@@ -19,6 +20,11 @@ def rfc3339_fine(moment: float) -> str:
 
 def parse_stamp(stamp: str) -> float:
     return datetime.fromisoformat(stamp).timestamp()
+
+
+@lru_cache(maxsize=64)
+def _stamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True)
@@ -31,7 +37,7 @@ class Clock:
         return time.time()
 
     def stamp(self) -> str:
-        return rfc3339(time.time())
+        return _stamp(int(time.time()))
 
     def real(self, simulated_s: float) -> float:
         """Real seconds that a simulated delay takes."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 
 from clusters.simulated.resources import Obj
 
@@ -18,9 +19,15 @@ _SCALES: dict[str, int | Decimal] = {
 
 def parse_quantity(text: object) -> int:
     """Thousandths of the unit, rounded up; ValueError for what is not a quantity."""
-    match = _QUANTITY.match(str(text))
+    return _parse(str(text))
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> int:
+    match = _QUANTITY.match(text)
     if match is None:
-        raise ValueError(f"quantities must match the regular expression: {text!r}")
+        pattern = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+        raise ValueError(f"quantities must match the regular expression '{pattern}'")
     number, suffix = match.groups()
     scale = Decimal(10) ** int(suffix[1:]) if len(suffix) > 1 and suffix[0] in "eE" else _SCALES[suffix]
     thousandths = Decimal(number) * scale * 1000

@@ -1,8 +1,8 @@
 """Writes Event objects; a repeated event counts up instead of making a new object."""
 
+import uuid
 from collections import OrderedDict
 
-from clusters.simulated.api import random_suffix
 from clusters.simulated.clock import Clock, parse_stamp
 from clusters.simulated.resources import EVENTS, Obj, Resource
 from clusters.simulated.store import Key, Store, copy_of
@@ -54,12 +54,13 @@ class Recorder:
         }
         if resource.namespaced:
             involved["namespace"] = namespace
-        name = f"{meta['name'][:240]}.{random_suffix(16)}"
+        uid = uuid.uuid4()
+        name = f"{meta['name'][:230]}.{uid.hex[:16]}"
         return {
             "metadata": {
                 "name": name,
                 "namespace": namespace,
-                "uid": random_suffix(32),
+                "uid": str(uid),
                 "creationTimestamp": now,
             },
             "involvedObject": involved,

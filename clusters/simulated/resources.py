@@ -6,7 +6,8 @@ from typing import Any
 Obj = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+# Compared and hashed by identity: each kind is one constant, looked up thousands of times a second.
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One kind. `status`: main writes leave `.status` alone, which has its own subresource.
 
@@ -34,9 +35,6 @@ class Resource:
         object.__setattr__(self, "qualified", f"{self.plural}.{self.group}" if self.group else self.plural)
         opening = f'{{"kind":"{self.kind}","apiVersion":"{api_version}",'
         object.__setattr__(self, "prefix", opening.encode())
-
-    def __hash__(self) -> int:
-        return hash(self.qualified)
 
 
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False, status=True, echoes_deleted=True, short_names=("no",))

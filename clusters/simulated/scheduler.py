@@ -20,7 +20,7 @@ from clusters.simulated.world import World
 
 _TERMINAL = ("Succeeded", "Failed")
 # Enough choice for a good place without looking at every node, as the real scheduler samples.
-_ENOUGH = 50
+_ENOUGH = 16
 # Freed room is looked at in one go, because pods end in bursts.
 _GATHER_S = 0.02
 _UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}

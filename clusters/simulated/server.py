@@ -1,6 +1,7 @@
 """The HTTP side of the API: authentication, verbs, bodies, streams."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ from clusters.simulated.routing import REVIEWS_GROUP, Target, discovery, parse_p
 from clusters.simulated.scaling import read_scale, write_scale
 from clusters.simulated.watching import Watch, WatchOptions, error_event
 from clusters.simulated.world import World
+
+logger = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
 _MAX_BODY = 3 * 1024 * 1024
@@ -68,11 +71,16 @@ class Server:
             return await self._guarded(request, handler)
         except ApiError as error:
             return _json(error.status(), error.code)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
         except web.HTTPRequestEntityTooLarge:
             text = f"Request entity too large: limit is {_MAX_BODY}"
             return _json(ApiError(413, "RequestEntityTooLarge", text).status(), 413)
         except web.HTTPException as error:
             return _json(ApiError(error.status, "Unknown", error.reason or "").status(), error.status)
+        except Exception as error:
+            logger.exception("%s %s failed", request.method, request.path)
+            return _json(ApiError(500, "InternalError", f"Internal error occurred: {error!r}").status(), 500)
 
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         path, failures = request.path, self._world.failures

@@ -6,6 +6,7 @@ Unknown fields are kept and not looked at. Nulls count as absent.
 from typing import Any
 
 from clusters.simulated.errors import bad_request
+from clusters.simulated.quantities import amounts
 from clusters.simulated.resources import Obj, Resource
 
 
@@ -120,11 +121,21 @@ def _scalar_mismatch(schema: Schema, value: Any, path: str) -> str:
             return _wrong(value, path, "map")
         allowed = (str,) if schema is _Strings else (str, int, float)
         wrong = next((held for held in value.values() if not isinstance(held, allowed)), None)
-        return "" if wrong is None else _wrong(wrong, path, "string")
+        if wrong is not None:
+            return _wrong(wrong, path, "string")
+        return _bad_quantity(value) if schema is _Scalars else ""
     fits = isinstance(value, schema) and not (schema is int and isinstance(value, bool))
     if fits and schema is int and not -(2**63) <= value < 2**63:
         return _wrong(value, path, "int64")
     return "" if fits else _wrong(value, path, schema.__name__)
+
+
+def _bad_quantity(quantities: Obj) -> str:
+    try:
+        amounts(quantities)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _wrong(value: Any, path: str, wanted: str) -> str:

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import connection, transaction
 
 from clusters.models import GpuSample
+from clusters.models.telemetry import RAW_WINDOW
 from clusters.telemetry.join import Sample
-
-RAW_WINDOW = timedelta(minutes=15)
 
 _COLUMNS = [field.name for field in fields(Sample)]
 _COPY = f"COPY clusters_gpusample ({', '.join(chr(34) + name + chr(34) for name in _COLUMNS)}) FROM STDIN"

@@ -24,6 +24,7 @@ LOOPS: Mapping[str, str] = {
     "jobs.tasks.reconcile": "reconcile",
     "clusters.tasks.housekeeping": "housekeeping",
 }
+BROKER_TIMEOUT_S = 2
 # After this long without being picked up a message may be lost: look into the queue before sending another.
 DOUBT_AFTER = timedelta(seconds=20)
 
@@ -50,6 +51,16 @@ def send_once(task: str) -> bool:
 def picked_up(task: str) -> None:
     """Say that the waiting message was taken; what happens from now on needs a new one."""
     OutstandingTask.objects.filter(name=task).update(sent_at=None)
+
+
+def is_broker_reachable() -> bool:
+    """Whether the broker accepts a connection."""
+    try:
+        with current_app.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_S)
+    except (OperationalError, OSError):
+        return False
+    return True
 
 
 def _claim(task: str) -> bool:

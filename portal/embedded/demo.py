@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,10 @@ from portal.embedded.supervisor import ProcessFailedError, Service, StopRequeste
 
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "muster"
+CLUSTERS = {"north": 40, "south": 24}  # nodes of 8 GPUs: 64 nodes, 512 GPUs
 # One thread each: a dozen processes with a thread pool per core would fight for the cores.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+_PROBE_S = 0.2  # readiness asks the database and the broker: asking more often would slow the start down
 _SERVERS, _APPLICATION = 1, 2  # stages: PostgreSQL is stage 0 and goes last
 
 
@@ -118,10 +121,12 @@ class _Demo:
         self._supervisor.env["DATABASE_URL"] = postgres.url(DATABASE)
 
     def _start_clusters(self) -> None:
-        if not self._folder.fleet_names():
-            self._supervisor.begin("fleets", _module("clusters.simulated.fleet", str(self._folder.fleets)))
-            self._supervisor.finish("fleets", timeout_s=30)
-        clusters = self._folder.cluster_entries(self._folder.fleet_names())
+        clusters = self._folder.cluster_entries(tuple(CLUSTERS))
+        missing = [cluster for cluster in clusters if not Path(cluster["fleet"]).exists()]
+        for cluster in missing:
+            self._supervisor.begin(f"fleet-{cluster['name']}", _fleet_command(cluster))
+        for cluster in missing:
+            self._supervisor.finish(f"fleet-{cluster['name']}", timeout_s=30)
         for cluster in clusters:
             self._supervisor.start(_simulated(cluster))
         for cluster in clusters:
@@ -139,7 +144,8 @@ class _Demo:
 
     def _wait_for(self, url: str, service: str, *, timeout_s: float) -> None:
         log = self._supervisor.log_of(service)
-        self._supervisor.wait_until(lambda: is_answering(url), what=url, log=log, timeout_s=timeout_s)
+        ready = partial(is_answering, url)
+        self._supervisor.wait_until(ready, what=url, log=log, timeout_s=timeout_s, poll_s=_PROBE_S)
 
 
 def application(folder: DemoFolder, port: int) -> list[Service]:
@@ -213,6 +219,11 @@ def _granian(port: int) -> tuple[str, ...]:
     served = ("--interface", "asgi", "portal.asgi:application", "--host", "127.0.0.1", "--port", str(port))
     # Without the time-out an open event stream keeps the server from ever stopping.
     return _module("granian", *served, "--workers", "1", "--workers-kill-timeout", "3")
+
+
+def _fleet_command(cluster: ClusterEntry) -> tuple[str, ...]:
+    nodes = str(CLUSTERS[cluster["name"]])
+    return _module("clusters.simulated.fleet", "--nodes", nodes, "--out", cluster["fleet"])
 
 
 def _simulated(cluster: ClusterEntry) -> Service:

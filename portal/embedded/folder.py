@@ -55,7 +55,7 @@ class DemoFolder:
         self.path = path.resolve()
         self.postgres = self.path / "postgres"
         self.logs = self.path / "logs"
-        self.fleets = self.path / "fleets"
+        self._fleets = self.path / "fleets"
         self._states = self.path / "clusters"
         self.clusters_file = self.path / "demo.json"
         self.logins_file = self.path / "demo-logins.json"
@@ -103,12 +103,9 @@ class DemoFolder:
         kept: Keys = json.loads(path.read_text())
         return kept
 
-    def fleet_names(self) -> tuple[str, ...]:
-        """Return the names of the clusters of which fleet files are written."""
-        return tuple(sorted(path.stem for path in self.fleets.glob("*.json")))
-
     def cluster_entries(self, names: tuple[str, ...]) -> list[ClusterEntry]:
         """Return the simulated clusters with ports that are free: those of the last start where possible."""
+        self._fleets.mkdir(exist_ok=True)
         self._states.mkdir(exist_ok=True)
         known = {entry["name"]: entry for entry in self._known_clusters()}
         entries = [self._entry(name, known.get(name)) for name in names]
@@ -128,7 +125,7 @@ class DemoFolder:
             port=port,
             server=f"http://127.0.0.1:{port}",
             token=known["token"] if known else secrets.token_urlsafe(32),
-            fleet=str(self.fleets / f"{name}.json"),
+            fleet=str(self._fleets / f"{name}.json"),
             state=str(self._states / f"{name}.json"),
         )
 

@@ -103,7 +103,9 @@ class Supervisor:
         if code:
             raise ProcessFailedError(f"{name} {_how_it_ended(code)}", self.log_of(name))
 
-    def wait_until(self, ready: Callable[[], bool], *, what: str, log: Path, timeout_s: float) -> None:
+    def wait_until(
+        self, ready: Callable[[], bool], *, what: str, log: Path, timeout_s: float, poll_s: float = _POLL_S
+    ) -> None:
         """Wait for a condition. Raise ProcessFailedError after the time-out or when a kept process dies."""
         deadline = time.monotonic() + timeout_s
         while not ready():
@@ -112,7 +114,7 @@ class Supervisor:
             self._raise_if_one_died()
             if time.monotonic() > deadline:
                 raise ProcessFailedError(f"waited {timeout_s:.0f} s in vain for {what}", log)
-            time.sleep(_POLL_S)
+            time.sleep(poll_s)
 
     def keep(self) -> None:
         """Restart what dies, until somebody asks us to stop."""

@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from celery import current_app
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
-from kombu.exceptions import OperationalError
 
+from portal.core.enqueue import is_broker_reachable
 from portal.core.heartbeat import stale_processes
-
-# Seconds that the broker may take to accept a connection.
-BROKER_TIMEOUT_S = 2
 
 
 def failures() -> Mapping[str, str]:
@@ -38,12 +34,7 @@ def _migrations() -> str:
 
 
 def _broker() -> str:
-    try:
-        with current_app.connection_for_write() as broker:
-            broker.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_S)
-    except (OperationalError, OSError):
-        return "unreachable"
-    return ""
+    return "" if is_broker_reachable() else "unreachable"
 
 
 def _processes() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from portal.embedded import folder
+from portal.embedded import demo, folder
 from portal.embedded.demo import child_env, is_answering, keep_logins
 from portal.embedded.folder import DemoFolder, FolderError, free_port, is_port_free, write_private
 
@@ -131,6 +131,10 @@ def test_an_external_database_keeps_its_variables(claimed: DemoFolder, monkeypat
     env = child_env(claimed)
     assert env["PGSSLMODE"] == "verify-full"
     assert env["DATABASE_URL"] == "postgres://portal@db/portal"
+
+
+def test_the_demo_has_64_nodes() -> None:
+    assert sum(demo.CLUSTERS.values()) == 64
 
 
 def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import environ
@@ -16,12 +17,13 @@ import psycopg
 import pytest
 
 from portal.embedded import postgres as module
-from portal.embedded.measure import living, process_tree
+from portal.embedded.measure import ProcessId, living, process_tree
 from portal.embedded.postgres import Postgres, PostgresError, find_binaries
 
 ROOT = Path(__file__).resolve().parents[2]
 STRANGER = pwd.getpwnam("daemon").pw_uid  # an ordinary user that every system has; initdb asks for a name
 IS_ROOT = os.geteuid() == 0
+Copy = Callable[[Path], Path]
 # Starts a server, tells its process id and sleeps: the parent that the tests kill.
 PARENT = """
 import sys, time
@@ -54,19 +56,24 @@ def template() -> Iterator[Path]:
 
 
 @pytest.fixture
-def data(folder: Path, template: Path) -> Path:
-    return Path(shutil.copytree(template, folder / "data"))
+def copy(template: Path) -> Copy:
+    return partial(shutil.copytree, template)
+
+
+@pytest.fixture
+def data(folder: Path, copy: Copy) -> Path:
+    return copy(folder / "data")
 
 
 def answer(dsn: str, query: str = "SELECT current_user") -> object:
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(query).fetchone()  # type: ignore[call-overload]  # not a literal string
+        row = connection.execute(query).fetchone()
     return row and row[0]
 
 
-def wait_until_gone(pids: set[object], seconds: float = 10) -> bool:
+def wait_until_gone(processes: set[ProcessId], seconds: float = 10) -> bool:
     deadline = time.monotonic() + seconds
-    while left := living(pids):  # type: ignore[arg-type]
+    while left := living(processes):
         if time.monotonic() > deadline:
             return not left
         time.sleep(0.05)
@@ -82,8 +89,8 @@ def test_a_server_answers_over_its_socket_and_listens_on_no_tcp_address(folder: 
         assert answer(server.dsn("muster"), "SHOW listen_addresses") == ""
 
 
-def test_the_url_means_the_same_server_to_django(folder: Path) -> None:
-    with Postgres(folder / "Data Ünï+%x", durable=False) as server:
+def test_the_url_means_the_same_server_to_django(folder: Path, copy: Copy) -> None:
+    with Postgres(copy(folder / "Data Ünï+%x"), durable=False) as server:
         server.create_database("muster")
         parsed = environ.Env.db_url_config(server.url("muster"))
 
@@ -99,8 +106,8 @@ def test_data_survive_a_stop_and_a_start(data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 100, "a,b"], ids=["too long for a socket", "a comma"])
-def test_a_folder_that_cannot_hold_a_socket_gets_one_elsewhere(folder: Path, name: str) -> None:
-    with Postgres(folder / name, durable=False) as server:
+def test_a_folder_that_cannot_hold_a_socket_gets_one_elsewhere(folder: Path, copy: Copy, name: str) -> None:
+    with Postgres(copy(folder / name), durable=False) as server:
         socket_dir = Path(environ.Env.db_url_config(server.url("postgres"))["HOST"])
         assert answer(server.dsn("postgres")) == "muster"
         assert socket_dir.stat().st_mode & 0o777 == 0o700
@@ -134,7 +141,7 @@ def test_a_kill_9_of_the_parent_takes_the_server_along_and_the_data_stay_good(da
         assert answer(dsn) == "muster"
         parent.send_signal(signal.SIGKILL)
 
-    assert wait_until_gone(set(tree))
+    assert wait_until_gone(tree)
     with Postgres(data, durable=False) as server:
         assert answer(server.dsn("muster")) == "muster"
 
@@ -169,21 +176,21 @@ def test_variables_of_another_server_do_not_bend_ours(folder: Path, monkeypatch:
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root gives files away")
-def test_root_gives_away_the_data_folder_and_nothing_above_it(folder: Path) -> None:
-    with Postgres(folder / "deep" / "data", durable=False):
+def test_root_gives_away_the_data_folder_and_nothing_above_it(folder: Path, copy: Copy) -> None:
+    with Postgres(copy(folder / "deep" / "data"), durable=False):
         assert (folder / "deep" / "data").stat().st_uid != 0
         assert [path.stat().st_uid for path in (folder / "deep", folder)] == [0, 0]
         assert folder.stat().st_mode & 0o777 == 0o711
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root gives files away")
-def test_root_below_a_closed_folder_keeps_its_files_and_the_folder_closed(folder: Path) -> None:
+def test_root_below_a_closed_folder_keeps_its_files_and_the_folder_closed(folder: Path, copy: Copy) -> None:
     folder.chmod(0o700)
     if subprocess.run(["unshare", "--user", "--map-user=65534", "true"], check=False, capture_output=True).returncode:
         with pytest.raises(PostgresError, match="run as an ordinary user"):
-            Postgres(folder / "data", durable=False).start()
+            Postgres(copy(folder / "data"), durable=False).start()
         return
-    with Postgres(folder / "data", durable=False) as server:
+    with Postgres(copy(folder / "data"), durable=False) as server:
         assert answer(server.dsn("postgres")) == "muster"
     assert (folder / "data").stat().st_uid == 0
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -205,7 +212,7 @@ def test_an_ordinary_user_runs_the_server_as_itself(folder: Path) -> None:
         assert answer(parent.stdout.readline()) == "muster"
         tree = process_tree(parent.pid)
         parent.kill()
-    assert wait_until_gone(set(tree))
+    assert wait_until_gone(tree)
     assert (folder / "data").stat().st_uid == STRANGER
 
 

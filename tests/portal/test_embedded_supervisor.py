@@ -1,6 +1,7 @@
 """The supervisor: real processes, with children of their own, under every way to end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,7 +204,7 @@ def test_processes_are_tied_to_us_without_setpriv(tmp_path: Path, monkeypatch: p
     def without_setpriv(name: str, *arguments: Any) -> None:
         return None
 
-    monkeypatch.setattr(processes.shutil, "which", without_setpriv)
+    monkeypatch.setattr(shutil, "which", without_setpriv)
     read = "import ctypes; n = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)"
     child = processes.spawn(python(read), log=tmp_path / "log", env=dict(os.environ), death_signal=signal.SIGINT)
     assert child.wait(timeout=10) == 0

@@ -17,6 +17,9 @@ _TERMINAL = ("Succeeded", "Failed")
 # A failed pod is replaced after 10 s, 20 s, 40 s ... at most 10 minutes of simulated time.
 _BACKOFF_S, _BACKOFF_LIMIT_S = 10.0, 600.0
 
+# Pods of a gang change in bursts: one look at the Job for all of them.
+_GATHER_S = 0.05
+
 
 @dataclass(slots=True)
 class _Backoff:
@@ -49,7 +52,7 @@ class JobController:
         elif change.resource is PODS:
             owner = controller_of(change.object)
             if owner and owner["kind"] == "Job":
-                self._queue.add((meta["namespace"], owner["name"]))
+                self._queue.add_after((meta["namespace"], owner["name"]), _GATHER_S)
             if FINALIZER in (meta.get("finalizers") or ()):
                 self._orphans.add(change.stored.key)
 

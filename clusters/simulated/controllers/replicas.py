@@ -11,6 +11,8 @@ from clusters.simulated.world import World
 
 _COMPONENT = "replicaset-controller"
 _RETRY_S = 2.0
+# Pods change in bursts: one look for all of them.
+_GATHER_S = 0.05
 
 
 class ReplicaSetController:
@@ -29,7 +31,7 @@ class ReplicaSetController:
         elif change.resource is PODS:
             owner = controller_of(change.object)
             if owner and owner["kind"] == "ReplicaSet":
-                self._queue.add((change.object["metadata"]["namespace"], owner["name"]))
+                self._queue.add_after((change.object["metadata"]["namespace"], owner["name"]), _GATHER_S)
 
     def _sync(self, key: Key) -> None:
         replica_set = self._world.store.get(REPLICA_SETS, *key)

@@ -140,11 +140,7 @@ def _resource_causes(resources: Obj, path: str) -> Iterator[Cause]:
     for section, values in parsed.items():
         for name, quantity in (resources.get(section) or {}).items():
             place = f"{path}.{section}[{name}]"
-            try:
-                values[name] = parse_quantity(quantity)
-            except ValueError as error:
-                yield invalid_value(place, str(quantity), str(error))
-                continue
+            values[name] = parse_quantity(quantity)
             if values[name] < 0:
                 yield invalid_value(place, str(quantity), "must be greater than or equal to 0")
             if is_extended(name) and values[name] % 1000:

@@ -109,12 +109,7 @@ def quota_causes(quota: Obj) -> Iterator[Cause]:
 
 def quantity_causes(quantities: Obj, path: str) -> Iterator[Cause]:
     for name, quantity in quantities.items():
-        try:
-            negative = parse_quantity(quantity) < 0
-        except ValueError as error:
-            yield invalid_value(f"{path}[{name}]", str(quantity), str(error))
-            continue
-        if negative:
+        if parse_quantity(quantity) < 0:
             yield invalid_value(f"{path}[{name}]", str(quantity), "must be greater than or equal to 0")
 
 
