@@ -121,7 +121,7 @@ class Client:
         if body is not None:
             headers["Content-Type"] = content_type
         try:
-            answer = self._transport.request(  # type: ignore[no-untyped-call]
+            answer = self._transport.request(
                 method,
                 self._host + path + _query_text(query),
                 headers=headers,

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -122,7 +123,8 @@ def _floor(at: datetime, step: timedelta) -> datetime:
     return datetime.fromtimestamp(at.timestamp() // step.total_seconds() * step.total_seconds(), tz=at.tzinfo)
 
 
-def _rows(statement: str, params: Sequence[object]) -> list[tuple[object, ...]]:
+def _rows(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows

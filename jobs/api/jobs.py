@@ -1,11 +1,13 @@
 """REST of jobs."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
@@ -23,6 +25,7 @@ from jobs.selectors.filters import filtered
 from jobs.selectors.jobs import jobs_visible_to
 from jobs.services import control, intake, submit
 from portal.core.errors import DomainError, NotAllowedError
+from portal.core.rest.idempotency import Answer, digest_of, run_once
 from portal.core.rest.request import ApiRequest
 from portal.identity.actors import actor_of
 from portal.identity.models import Team
@@ -62,13 +65,13 @@ class JobViewSet(GenericViewSet[Job]):
     @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses={201: JobOut})
     def create(self, request: ApiRequest) -> Response:
         """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is."""
-        return Response(self._submit(request.data), status=201)
+        return self._once(lambda: self._submit(request.data))
 
     @extend_schema(request=OpenApiTypes.OBJECT, responses={201: JobOut(many=True)})
     @action(detail=False, methods=["post"])
     def batch(self, request: ApiRequest) -> Response:
         """Submit up to 100 JobSpecs, all or none."""
-        return Response(self._submit_all(request.data), status=201)
+        return self._once(lambda: self._submit_all(request.data))
 
     @extend_schema(request=None, responses=JobOut)
     @action(detail=True, methods=["post"])
@@ -100,6 +103,17 @@ class JobViewSet(GenericViewSet[Job]):
         """Show the figures of a job's charts: data and layout for Plotly."""
         charts = charts_of(self._job(uid), request.query_params.get("window", "15m"))
         return Response(MetricsOut(charts).data)
+
+    def _once(self, act: Callable[[], object]) -> Response:
+        """Run a create; with an `Idempotency-Key` at most once, however often it is sent."""
+        key = self.request.headers.get("Idempotency-Key")
+        if key is None:
+            return Response(act(), status=201)
+        body = self.request.data
+        text = body.text if isinstance(body, YamlText) else json.dumps(body, sort_keys=True)
+        digest = digest_of(self.request.get_full_path().encode(), text.encode())
+        answer = run_once(self.request.user.pk, key, digest, lambda: Answer(201, act()))
+        return Response(answer.body, status=answer.status)
 
     def _job(self, uid: str) -> Job:
         job: Job = get_object_or_404(self.get_queryset(), uid=uid)

@@ -21,7 +21,7 @@ class YamlParser(BaseParser):
 
     media_type = "application/yaml"
 
-    def parse(
+    def parse(  # type: ignore[override]  # the text is interpreted later
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> YamlText:
         """Decode the body as UTF-8. Raise ParseError (400) when it is not."""

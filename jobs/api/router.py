@@ -1,5 +1,7 @@
 """The viewsets of this app."""
 
+from rest_framework.viewsets import ViewSetMixin
+
 from jobs.api.jobs import JobViewSet
 
-entries = [("jobs", JobViewSet, "jobs")]
+router_entries: list[tuple[str, type[ViewSetMixin], str]] = [("jobs", JobViewSet, "jobs")]

@@ -108,7 +108,7 @@ class JobOut(Out):
     endpoint = serializers.CharField(allow_null=True)
     replicas_ready = serializers.IntegerField()
     warnings = WarningOut(many=True)
-    parent = serializers.CharField(allow_null=True)
+    parent = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # the field, not DRF's back reference
     is_synthetic = serializers.BooleanField()
     cancel_requested_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -125,7 +125,7 @@ class EventOut(Out):
     at = serializers.DateTimeField()
     code = serializers.CharField()
     message = serializers.CharField()
-    data = serializers.DictField()
+    data = serializers.DictField()  # type: ignore[assignment]  # the field, not the serializer's own property
     actor = serializers.CharField()
 
 

@@ -124,7 +124,7 @@ def confirm(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     if run.has_ended(view):
         return run.settle(view, gateway)
-    planned = {row.rank: row for row in view.held}
+    planned: dict[int | None, Allocation] = {row.rank: row for row in view.held}
     strays = [pod for pod in view.present if pod.node_name and pod.node_name != planned[pod.rank].node.name]
     if strays:
         return stop.begin(view, stop.again(f"rank {strays[0].rank} was bound elsewhere"))

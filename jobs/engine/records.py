@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -46,7 +47,7 @@ def store_waits(cycle: Cycle, loaded: Loaded, waits: Sequence[Wait]) -> None:
 
 
 def _update_jobs(moved: Sequence[tuple[Job, Wait]]) -> None:
-    columns = [
+    columns: list[Any] = [
         [job.pk for job, _ in moved],
         [wait.reason.code.value for _, wait in moved],
         [json.dumps(dict(wait.reason.numbers)) for _, wait in moved],

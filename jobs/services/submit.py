@@ -68,7 +68,7 @@ def job_of(request: Request) -> Job:
         priority=request.priority_class.value,
         workers=wanted,
         # A service starts with the replicas that fit.
-        min_workers=min(1, wanted) if spec.kind == Job.Kind.INFERENCE else spec.min_workers,
+        min_workers=spec.min_workers if spec.replicas is None else min(1, wanted),
         gpus_per_worker=spec.gpus_per_worker,
         gpus=spec.gpus,
         cpu_milli=quantities.millis(spec.cpu.request) if spec.cpu else 0,

@@ -4,11 +4,11 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.routers import SimpleRouter
 
-from jobs.api import router as jobs_router
+from jobs.api.router import router_entries as jobs_entries
 from portal.identity.api import router_entries as identity_entries
 
 router = SimpleRouter()
-for prefix, viewset, basename in (*jobs_router.entries, *identity_entries):
+for prefix, viewset, basename in (*jobs_entries, *identity_entries):
     router.register(prefix, viewset, basename=basename)
 
 app_name = "api"

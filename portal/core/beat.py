@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 from portal.core import enqueue, heartbeat
 
 
-class OnceScheduler(Scheduler):  # type: ignore[misc] -- Celery ships no types
+class OnceScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
     """Sends each entry through `send_once`, timed by the monotonic clock.
 
     Celery's own heap orders entries by wall time, so a clock set back by two hours would silence it for as long.

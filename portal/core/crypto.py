@@ -20,7 +20,7 @@ def decrypt(text: str) -> str:
     return _box().decrypt(text.encode()).decode()
 
 
-class EncryptedTextField(models.TextField):  # type: ignore[type-arg] -- not subscriptable at run time
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # not subscriptable at run time
     """Text that is stored encrypted; an empty string stays empty. It cannot be filtered on."""
 
     def from_db_value(self, value: str | None, _expression: object, _connection: BaseDatabaseWrapper) -> str | None:

@@ -36,8 +36,8 @@ class InvalidInputError(DomainError):
 
     def __init__(self, problems: Mapping[str, list[str]], *, code: str | None = None) -> None:
         self.problems = {field: list(messages) for field, messages in problems.items()}
-        first = next(iter(self.problems.items()), (None, []))
-        super().__init__("; ".join(first[1]) or None, code=code, field=first[0])
+        field, messages = next(iter(self.problems.items()), ("", []))
+        super().__init__("; ".join(messages) or None, code=code, field=field or None)
 
 
 class StaleEditError(DomainError):

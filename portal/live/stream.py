@@ -28,8 +28,7 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
     """Stream notices of the topics in `?topic=...&topic=...`."""
     user = await aget_user(request)
     asked = request.GET.getlist("topic")
-    topics = await _allowed(user, asked) if isinstance(user, User) else None
-    if topics is None:
+    if not isinstance(user, User) or (topics := await _allowed(user, asked)) is None:
         raise Http404
     # Without this the stream would keep its database connection until the page is closed.
     await sync_to_async(connections.close_all)()
