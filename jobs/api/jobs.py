@@ -106,13 +106,13 @@ class JobViewSet(GenericViewSet[Job]):
 
     def _once(self, act: Callable[[], object]) -> Response:
         """Run a create; with an `Idempotency-Key` at most once, however often it is sent."""
-        key = self.request.headers.get("Idempotency-Key")
-        if key is None:
+        headers = self.request.headers
+        if "Idempotency-Key" not in headers:
             return Response(act(), status=201)
         body = self.request.data
         text = body.text if isinstance(body, YamlText) else json.dumps(body, sort_keys=True)
         digest = digest_of(self.request.get_full_path().encode(), text.encode())
-        answer = run_once(self.request.user.pk, key, digest, lambda: Answer(201, act()))
+        answer = run_once(self.request.user.pk, headers["Idempotency-Key"], digest, lambda: Answer(201, act()))
         return Response(answer.body, status=answer.status)
 
     def _job(self, uid: str) -> Job:
