@@ -82,7 +82,7 @@ function endOf(trace, unit) {
   if (at < 0) return null;
   const value = trace.y[at];
   const shown = `${Math.abs(value) >= 100 ? Math.round(value) : Math.round(value * 10) / 10}${unit ? ` ${unit}` : ""}`;
-  return { x: trace.x[at], y: value, text: `${escaped(trace.name)} ${shown}`, colour: trace.line?.color };
+  return { x: trace.x[at], y: value, text: `${escaped(trace.name)} ${shown}`, colour: trace.line?.color ?? token("ink-2") };
 }
 
 function escaped(text) {
@@ -116,9 +116,9 @@ function addEnds(box, data, layout) {
   layout.xaxis.range ??= extent(data);
   const height = box.clientHeight - layout.margin.t - layout.margin.b;
   const longest = Math.max(...labels.map((label) => label.text.length));
-  layout.margin = { ...layout.margin, r: Math.min(box.clientWidth * 0.4, 12 + 6.6 * longest) };
+  layout.margin = { ...layout.margin, r: Math.min(box.clientWidth * 0.4, 28 + 6.6 * longest) };
   const drawn = spread(labels, layout.yaxis.range, height).map((label) => ({
-    x: label.x, y: label.y, yshift: -label.shift, text: label.text, showarrow: false, xanchor: "left", xshift: 4,
+    x: label.x, y: label.y, yshift: -label.shift, text: `<span style="color:${label.colour}"><b>—</b></span> ${label.text}`, showarrow: false, xanchor: "left", xshift: 4,
     font: { size: 11, color: token("ink-2") },
   }));
   layout.annotations = [...(layout.annotations ?? []), ...drawn];

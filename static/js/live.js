@@ -2,7 +2,9 @@
 // cell: when the server shows a newer data-v, the inside of that cell is replaced and nothing else moves.
 //
 // A message is {topic, id, version} (a hint: the page asks its own address again, as htmx does) or carries
-// `html`, the cells themselves. The stream also sends "tick" events. When it fails, the page polls.
+// `html`, the cells themselves. The stream also sends "tick" events. When it fails, the page polls. A page
+// whose one object is over carries [data-final] and asks no more. New rows of <tbody id data-live-rows>
+// (rows have ids) wait behind a button.
 
 const POLL_MS = 5000;
 const QUIET_MS = 20000; // after so long without a word the page asks by itself

@@ -20,7 +20,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.staticfiles import finders
 from django.core.asgi import get_asgi_application
 from django.db import connection
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django import DjangoDbBlocker, Settings
 
 from portal.identity.models import Membership, Team, User
@@ -37,6 +37,9 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 START_S = 10.0
+# Build machines are slow now and then; a wait that succeeds costs nothing.
+PATIENCE_MS = 20_000
+expect.set_options(timeout=PATIENCE_MS)
 TEMPLATES = Path(__file__).parents[1] / "portal/templates"
 
 
@@ -77,7 +80,7 @@ def errors() -> list[str]:
 def page(browser: Browser, live: Live, errors: list[str]) -> Iterator[Page]:
     """Open a page of 1440 by 900; addresses are relative to the server."""
     context = browser.new_context(base_url=live.url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -103,6 +106,7 @@ def live(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Li
     server.should_exit = True
     thread.join(START_S)
     listener.close()
+    end_other_sessions()
 
 
 @pytest.fixture
@@ -120,6 +124,15 @@ def sign_in(live: Live) -> Callable[[Page, User], None]:
         )
 
     return put_cookie
+
+
+def end_other_sessions() -> None:
+    """End what requests left open: a page that was closed in the middle of an answer would block the next flush."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @pytest.fixture

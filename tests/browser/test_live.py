@@ -70,7 +70,7 @@ def test_without_a_stream_the_page_asks_by_itself(gallery: Page, board: Board) -
     gallery.goto("/?live=/live/")
     board.change("tok-prep-1", "running")
 
-    expect(gallery.locator("#state-tok-prep-1")).to_contain_text("Running", timeout=9000)
+    expect(gallery.locator("#state-tok-prep-1")).to_contain_text("Running")
 
 
 def test_the_pill_says_live_and_then_offline(gallery: Page, board: Board) -> None:
@@ -79,7 +79,7 @@ def test_the_pill_says_live_and_then_offline(gallery: Page, board: Board) -> Non
 
     board.is_streaming = False
     gallery.context.set_offline(True)
-    expect(gallery.locator("[data-live-pill]")).to_have_text("Offline, retrying", timeout=9000)
+    expect(gallery.locator("[data-live-pill]")).to_have_text("Offline, retrying")
     gallery.context.set_offline(False)
     board.is_streaming = True
-    expect(gallery.locator("[data-live-pill]")).to_have_text(re.compile(r"Live, \d s"), timeout=9000)
+    expect(gallery.locator("[data-live-pill]")).to_have_text(re.compile(r"Live, \d s"))

@@ -19,7 +19,7 @@ def choose_theme(page: Page, theme: str) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_component_is_clean(gallery: Page, errors: list[str], theme: str, size: str) -> None:
     gallery.set_viewport_size({"width": SIZES[size][0], "height": SIZES[size][1]})
-    gallery.goto("/")
+    gallery.goto("/?live=/live/")
     choose_theme(gallery, theme)
 
     expect(gallery.locator("html")).to_have_attribute("data-bs-theme", theme)
@@ -38,7 +38,16 @@ def test_a_right_to_left_page_takes_the_mirrored_sheet(gallery: Page) -> None:
     rail = gallery.locator("#rail").bounding_box()
     assert rail
     assert rail["x"] > 720
+    assert_axe_clean(gallery)
     assert_no_sideways_scroll(gallery)
+
+
+@pytest.mark.parametrize("path", ["/jobs/list/", "/jobs/nothing-here/", "/broken/"])
+def test_the_frame_and_the_error_pages_are_clean(gallery: Page, path: str) -> None:
+    gallery.goto(path)
+
+    assert_axe_clean(gallery)
+    assert_no_compiled_blue(gallery)
 
 
 def test_the_theme_changes_without_a_reload_and_stays(gallery: Page) -> None:
