@@ -53,38 +53,42 @@ _OPENED_HOLDS = {
 
 
 class Fit:
-    """Workers of one shape that fit: counts (H,) per host, sums[l] (D_l,) per domain (the last is counts itself).
+    """Workers of one shape that fit: counts (H,) per host, and from them per domain of any level when asked.
 
     usable: (H,) whether the workload may use the host. seen: how much of the ledger's log the counts reflect.
     """
 
-    __slots__ = ("_best", "_topology", "counts", "needs", "seen", "sums", "usable")
+    __slots__ = ("_best", "_sums", "_topology", "counts", "needs", "seen", "usable")
 
-    def __init__(self, topology: Topology, needs: Needs, stock: IntArray, usable: BoolArray, seen: int) -> None:
+    def __init__(self, topology: Topology, needs: Needs, stock: IntArray, usable: BoolArray) -> None:
         """Count on a whole stock."""
         self._topology = topology
+        self._best: dict[int, int] = {}
+        self._sums: dict[int, IntArray] = {}
         self.needs = needs
         self.usable = usable
-        self.seen = seen
         self.counts = _workers(needs, stock[needs.rows]) * usable
-        self._add_up()
+        self.seen = 0
 
-    def update(self, stock: IntArray, at: IntArray, seen: int) -> None:
+    def update(self, stock: IntArray, at: IntArray) -> None:
         """Count again at some positions."""
         self.counts[at] = _workers(self.needs, stock.take(at, axis=1)[self.needs.rows]) * self.usable[at]
-        self.seen = seen
-        self._add_up()
+        self._best.clear()
+        self._sums.clear()
+
+    def sums(self, level: int) -> IntArray:
+        """Return (D_l,) workers per domain of a level."""
+        sums = self._sums.get(level)
+        if sums is None:
+            sums = self._sums[level] = self._topology.sums(level, self.counts)
+        return sums
 
     def best(self, level: int) -> int:
         """Return the most workers that one labelled domain of the level holds."""
-        best = self._best[level]
-        if best < 0:
-            best = self._best[level] = self._topology.most(level, self.sums[level])
+        best = self._best.get(level)
+        if best is None:
+            best = self._best[level] = self._topology.most(level, self.sums(level))
         return best
-
-    def _add_up(self) -> None:
-        self.sums = self._topology.sums(self.counts)
-        self._best = [-1] * len(self.sums)
 
 
 class FitTable:
@@ -104,20 +108,21 @@ class FitTable:
         """Return the up-to-date fit, or None where no domain of `level` holds `need` workers."""
         fit = self._fits.get(shape)
         if fit is None:
-            if len(self._fits) == MOST_FITS:
-                self._fits.pop(next(iter(self._fits)))
             fit = self._fits[shape] = self.probe(shape, self._ledger.now, Opening.NOTHING)
+            fit.seen = self._ledger.changes(shape.flavor)
+            if len(self._fits) > MOST_FITS:
+                self._fits.pop(next(iter(self._fits)))
         elif fit.best(level) >= need:  # an old figure is an upper bound: too low once is too low for good
             changes = self._ledger.changes(shape.flavor)
             if fit.seen < changes:
-                fit.update(self._ledger.now, self._ledger.changed_since(shape.flavor, fit.seen), changes)
+                fit.update(self._ledger.now, self._ledger.changed_since(shape.flavor, fit.seen))
+                fit.seen = changes
         return fit if fit.best(level) >= need else None
 
     def probe(self, shape: Shape, stock: IntArray, opening: Opening) -> Fit:
         """Return the fit on any stock, with closed hosts opened."""
         needs = self._ledger.needs_of(shape.flavor, shape.gpus, (shape.cpu, shape.memory, shape.pods))
-        usable = self.usable(shape, opening)
-        return Fit(self._topology, needs, stock, usable, self._ledger.changes(shape.flavor))
+        return Fit(self._topology, needs, stock, self.usable(shape, opening))
 
     def usable(self, shape: Shape, opening: Opening) -> BoolArray:
         """Return (H,) whether the workload may use the host, whatever is free there."""
@@ -156,6 +161,6 @@ def _workers(needs: Needs, amounts: IntArray) -> IntArray:
     """Return (H,) how many workers the amounts (K, H) hold; never negative."""
     if not needs.rows.size:
         return np.full(amounts.shape[1], PLENTY, dtype=np.int64)
-    workers: IntArray = (amounts // needs.amounts).min(axis=0)
+    workers: IntArray = np.minimum.reduce(amounts // needs.amounts, axis=0)
     np.maximum(workers, 0, out=workers)
     return workers

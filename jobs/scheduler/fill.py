@@ -25,7 +25,7 @@ def pack(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, fre
     level, domain = place
     shares = [(domain, workers)]
     while level < topology.node - 1:
-        room = fit.sums[level + 1]
+        room = fit.sums(level + 1)
         shares = [share for parent, count in shares for share in _fewest(room, topology.children(level, parent), count)]
         level += 1
     if level == topology.node:
@@ -39,7 +39,7 @@ def spread(topology: Topology, fit: Fit, place: tuple[int, int], workers: int) -
     level, domain = place
     shares = [(domain, workers)]
     while level < topology.node:
-        room = fit.sums[level + 1]
+        room = fit.sums(level + 1)
         shares = [share for parent, count in shares for share in _deal(room, topology.children(level, parent), count)]
         level += 1
     return shares

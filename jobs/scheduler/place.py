@@ -16,23 +16,23 @@ from jobs.scheduler.types import IntArray
 def choose_domain(topology: Topology, fit: Fit, request: Request, workers: int, free: IntArray) -> tuple[int, int]:
     """Return (level, domain) for a gang that fits at the request's widest level. free: (H,) GPUs."""
     level = request.lowest
-    holding = topology.holding(level, fit.sums[level], workers)
+    holding = topology.holding(level, fit.sums(level), workers)
     while not len(holding):
         level -= 1
-        holding = topology.holding(level, fit.sums[level], workers)
+        holding = topology.holding(level, fit.sums(level), workers)
     if level == topology.node:
         holding = _least(free, holding)
     else:
-        holding = _least(fit.sums[level], holding)
+        holding = _least(fit.sums(level), holding)
         if len(holding) > 1:
-            holding = _least(topology.sums(free * fit.usable)[level], holding)
+            holding = _least(topology.sums(level, free * fit.usable), holding)
     if len(holding) > 1 and level:
         enclosing = topology.parent[level][holding]
-        return level, int(holding[np.argmin(fit.sums[level - 1][enclosing])])
+        return level, int(holding[np.argmin(fit.sums(level - 1)[enclosing])])
     return level, int(holding[0])
 
 
 def _least(values: IntArray, candidates: IntArray) -> IntArray:
     mine = values[candidates]
-    smallest: IntArray = candidates[mine == mine.min()]
+    smallest: IntArray = candidates[mine == np.minimum.reduce(mine)]
     return smallest

@@ -155,7 +155,7 @@ class ReasonFinder:
         """Name the first cluster, by name, where it would fit if the cluster were heard of."""
         books, widest = self._books, question.widest
         topology, fit = books.topology, self._fit(question.shape, Opening.STALE)
-        roomy = topology.holding(widest, fit.sums[widest], question.workers)
+        roomy = topology.holding(widest, fit.sums(widest), question.workers)
         cluster = topology.cluster[topology.starts[widest][roomy[0]]]
         numbers: Numbers = {
             "cluster": books.snapshot.clusters[cluster],
@@ -168,7 +168,7 @@ class ReasonFinder:
         free = self._gpus(question.shape, self._books.ledger.now, fit.usable)
         if free < question.asked:
             return Reason(ReasonCode.CAPACITY, {"free": free, **self._asked(question)})
-        best = int(np.argmax(fit.sums[widest] * topology.labelled[widest]))
+        best = int(np.argmax(fit.sums(widest) * topology.labelled[widest]))
         numbers: Numbers = {
             "level": topology.levels[widest],
             "fits": fit.best(widest),

@@ -17,13 +17,14 @@ from jobs.scheduler.types import CLUSTER, BoolArray, IntArray, Snapshot
 class Topology:
     """D_l domains at level l; "position" is a place in the canonical order.
 
-    levels: names. order: (H,) position -> host. position: (H,) host -> position. cluster: (H,) by position.
+    levels: names; node: number of the narrowest. order: (H,) position -> host. position: (H,) host -> position. cluster: (H,) by position.
     segment[l]: (H,) domain of each position. starts[l]: (D_l,) first position.
     labelled[l]: (D_l,) false for the rest without a label. fully_labelled[l]: whether there is no such rest.
     first_child[l]: (D_l,) first domain of level l + 1. parent[l]: (D_l,) domain of level l - 1.
     """
 
     levels: tuple[str, ...]
+    node: int
     order: IntArray
     position: IntArray
     cluster: IntArray
@@ -34,22 +35,17 @@ class Topology:
     first_child: tuple[IntArray, ...]
     parent: tuple[IntArray, ...]
 
-    @property
-    def node(self) -> int:
-        """Return the number of the narrowest level."""
-        return len(self.levels) - 1
-
-    def sums(self, per_host: IntArray) -> list[IntArray]:
-        """Add a (H,) column up the levels: element l is (D_l,), the last is the column itself."""
-        sums = [per_host]
-        for first in reversed(self.first_child):
-            sums.append(np.add.reduceat(sums[-1], first) if len(first) else sums[-1])
-        return sums[::-1]
+    def sums(self, level: int, per_host: IntArray) -> IntArray:
+        """Add a (H,) column up to the domains of a level: (D_l,)."""
+        if level == self.node or not len(per_host):
+            return per_host
+        sums: IntArray = np.add.reduceat(per_host, self.starts[level])
+        return sums
 
     def most(self, level: int, sums: IntArray) -> int:
         """Return the largest of a level's sums over its labelled domains, 0 if there are none."""
         column = sums if self.fully_labelled[level] else sums * self.labelled[level]
-        return int(column.max(initial=0))
+        return int(np.maximum.reduce(column, initial=0))
 
     def holding(self, level: int, sums: IntArray, workers: int) -> IntArray:
         """Return the labelled domains of a level whose sum is at least `workers`, in order."""
@@ -103,6 +99,7 @@ def build_topology(snapshot: Snapshot) -> Topology:
     position[order] = nodes
     return Topology(
         levels=(CLUSTER, *snapshot.levels),
+        node=len(keys),
         order=order,
         position=position,
         cluster=snapshot.hosts.cluster[order],
