@@ -6,16 +6,16 @@ ledger's log: a cycle with many gangs of few shapes computes few hosts anew.
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobs.scheduler.ledger import Ledger, Needs
-from jobs.scheduler.topology import Topology
+from jobs.scheduler.topology import Topology, restrict
 from jobs.scheduler.types import NO_FLAVOR, BoolArray, Hold, IntArray, Snapshot
 
 PLENTY = 1_000_000  # workers on a host when nothing limits them; small enough that sums stay exact
-MOST_FITS = 512  # shapes whose figures are kept; more distinct shapes cost time, not memory
+MOST_KEPT = 256  # shapes whose figures are kept; more distinct shapes cost time, not memory
 
 
 class Shape(NamedTuple):
@@ -52,42 +52,55 @@ _OPENED_HOLDS = {
 }
 
 
-class Fit:
-    """Workers of one shape that fit: counts (H,) per host, and from them per domain of any level when asked.
+class Pool(NamedTuple):
+    """The hosts that one kind of request may use, whatever is free there.
 
-    usable: (H,) whether the workload may use the host. seen: how much of the ledger's log the counts reflect.
+    at: (P,) their positions; local: (H,) place of a position in `at`, -1 outside; topology: of these hosts alone.
     """
 
-    __slots__ = ("_best", "_sums", "_topology", "counts", "needs", "seen", "usable")
+    at: IntArray
+    local: IntArray
+    topology: Topology
 
-    def __init__(self, topology: Topology, needs: Needs, stock: IntArray, usable: BoolArray) -> None:
+
+class Fit:
+    """Workers of one shape that fit: counts (P,) per host of the pool, and per domain of any level when asked.
+
+    Hosts and domains are numbered as in the pool's topology. seen: how much of the ledger's log the counts reflect.
+    """
+
+    __slots__ = ("_best", "_sums", "counts", "needs", "pool", "seen")
+
+    def __init__(self, pool: Pool, needs: Needs, stock: IntArray) -> None:
         """Count on a whole stock."""
-        self._topology = topology
         self._best: dict[int, int] = {}
         self._sums: dict[int, IntArray] = {}
+        self.pool = pool
         self.needs = needs
-        self.usable = usable
-        self.counts = _workers(needs, stock[needs.rows]) * usable
+        self.counts = _workers(needs, stock, pool.at)
         self.seen = 0
 
-    def update(self, stock: IntArray, at: IntArray) -> None:
+    def update(self, stock: IntArray, changed: IntArray) -> None:
         """Count again at some positions."""
-        self.counts[at] = _workers(self.needs, stock.take(at, axis=1)[self.needs.rows]) * self.usable[at]
-        self._best.clear()
-        self._sums.clear()
+        local = self.pool.local[changed]
+        local = local[local >= 0]
+        if local.size:
+            self.counts[local] = _workers(self.needs, stock, self.pool.at[local])
+            self._best.clear()
+            self._sums.clear()
 
     def sums(self, level: int) -> IntArray:
         """Return (D_l,) workers per domain of a level."""
         sums = self._sums.get(level)
         if sums is None:
-            sums = self._sums[level] = self._topology.sums(level, self.counts)
+            sums = self._sums[level] = self.pool.topology.sums(level, self.counts)
         return sums
 
     def best(self, level: int) -> int:
         """Return the most workers that one labelled domain of the level holds."""
         best = self._best.get(level)
         if best is None:
-            best = self._best[level] = self._topology.most(level, self.sums(level))
+            best = self._best[level] = self.pool.topology.most(level, self.sums(level))
         return best
 
 
@@ -101,8 +114,7 @@ class FitTable:
         self._hold = snapshot.hosts.hold[topology.order]
         self._taints = snapshot.hosts.taints[topology.order]
         self._fits: dict[Shape, Fit] = {}
-        self._masks: dict[tuple[Shape, Opening], BoolArray] = {}
-        self._opened: dict[tuple[frozenset[int], Opening], BoolArray] = {}
+        self._pools: dict[tuple[Shape, Opening], Pool] = {}
 
     def current(self, shape: Shape, level: int, need: int) -> Fit | None:
         """Return the up-to-date fit, or None where no domain of `level` holds `need` workers."""
@@ -110,8 +122,7 @@ class FitTable:
         if fit is None:
             fit = self._fits[shape] = self.probe(shape, self._ledger.now, Opening.NOTHING)
             fit.seen = self._ledger.changes(shape.flavor)
-            if len(self._fits) > MOST_FITS:
-                self._fits.pop(next(iter(self._fits)))
+            _drop_oldest(self._fits)
         elif fit.best(level) >= need:  # an old figure is an upper bound: too low once is too low for good
             changes = self._ledger.changes(shape.flavor)
             if fit.seen < changes:
@@ -122,15 +133,19 @@ class FitTable:
     def probe(self, shape: Shape, stock: IntArray, opening: Opening) -> Fit:
         """Return the fit on any stock, with closed hosts opened."""
         needs = self._ledger.needs_of(shape.flavor, shape.gpus, (shape.cpu, shape.memory, shape.pods))
-        return Fit(self._topology, needs, stock, self.usable(shape, opening))
+        return Fit(self.pool(shape, opening), needs, stock)
 
-    def usable(self, shape: Shape, opening: Opening) -> BoolArray:
-        """Return (H,) whether the workload may use the host, whatever is free there."""
+    def pool(self, shape: Shape, opening: Opening) -> Pool:
+        """Return the hosts that the workload may use, whatever is free there."""
         gates = shape._replace(gpus=0, cpu=0, memory=0, pods=0)
-        mask = self._masks.get((gates, opening))
-        if mask is None:
-            mask = self._masks[gates, opening] = self.permitted(shape) & self._open(shape, opening)
-        return mask
+        pool = self._pools.get((gates, opening))
+        if pool is None:
+            at = (self.permitted(shape) & self._open(shape, opening)).nonzero()[0]
+            local = np.full(len(self._hold), -1)
+            local[at] = np.arange(len(at))
+            pool = self._pools[gates, opening] = Pool(at, local, restrict(self._topology, at))
+            _drop_oldest(self._pools)
+        return pool
 
     def permitted(self, shape: Shape) -> BoolArray:
         """Return (H,) whether the request itself allows the host: flavor, cluster, exclusions, label."""
@@ -141,26 +156,32 @@ class FitTable:
         if shape.clusters:
             mask &= np.isin(topology.cluster, shape.clusters)
         if shape.excluded:
-            mask[topology.position[list(shape.excluded)]] = False
+            mask[self._ledger.position[list(shape.excluded)]] = False
         if shape.level:
             mask &= topology.labelled[shape.level][topology.segment[shape.level]]
         return mask
 
     def _open(self, shape: Shape, opening: Opening) -> BoolArray:
-        key = (shape.tolerated, opening)
-        mask = self._opened.get(key)
-        if mask is None:
-            mask = np.isin(self._hold, _OPENED_HOLDS[opening])
-            if opening < Opening.CORDONED:
-                mask &= np.isin(self._taints, [0, *shape.tolerated])
-            self._opened[key] = mask
+        opened = np.zeros(len(Hold), dtype=bool)
+        opened[list(_OPENED_HOLDS[opening])] = True
+        mask: BoolArray = opened[self._hold]
+        if opening < Opening.CORDONED:
+            tolerated = np.zeros(1 + max(int(self._taints.max(initial=0)), 0, *shape.tolerated), dtype=bool)
+            tolerated[[0, *shape.tolerated]] = True
+            mask &= tolerated[self._taints]
         return mask
 
 
-def _workers(needs: Needs, amounts: IntArray) -> IntArray:
-    """Return (H,) how many workers the amounts (K, H) hold; never negative."""
-    if not needs.rows.size:
-        return np.full(amounts.shape[1], PLENTY, dtype=np.int64)
-    workers: IntArray = np.minimum.reduce(amounts // needs.amounts, axis=0)
+def _workers(needs: Needs, stock: IntArray, at: IntArray) -> IntArray:
+    """Return (P,) how many workers the amounts at these positions hold; never negative."""
+    workers = np.full(len(at), PLENTY)
+    for row, amount in needs.rows:
+        free = stock[row][at]
+        np.minimum(workers, free if amount == 1 else free // amount, out=workers)
     np.maximum(workers, 0, out=workers)
     return workers
+
+
+def _drop_oldest(kept: dict[Any, Any]) -> None:
+    if len(kept) > MOST_KEPT:
+        kept.pop(next(iter(kept)))

@@ -1,6 +1,6 @@
-"""How a gang is laid out inside its domain: (position, workers there), positions ascending.
+"""How a gang is laid out inside its domain: (place in the fit's pool, workers there), ascending.
 
-Positions follow the topology, so ranks handed out in this order are neighbours in place as in number. Inner domains
+Places follow the topology, so ranks handed out in this order are neighbours in place as in number. Inner domains
 are few, so they are handled as plain lists; only hosts may be many.
 """
 
@@ -9,19 +9,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from jobs.scheduler.feasibility import Fit
-from jobs.scheduler.topology import Topology
 from jobs.scheduler.types import IntArray
 
 Layout = list[tuple[int, int]]
 
 
-def pack_flat(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
+def pack_flat(fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
     """Take the hosts of a domain with the least free GPUs first, levels ignored."""
-    return sorted(_pack_hosts(topology.span(*place), fit.counts, workers, free))
+    return sorted(_pack_hosts(fit, fit.pool.topology.span(*place), workers, free))
 
 
-def pack(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
+def pack(fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
     """Use as few inner domains as possible, level by level; inside the narrowest, part-used hosts first."""
+    topology = fit.pool.topology
     level, domain = place
     shares = [(domain, workers)]
     while level < topology.node - 1:
@@ -31,11 +31,12 @@ def pack(topology: Topology, fit: Fit, place: tuple[int, int], workers: int, fre
     if level == topology.node:
         return shares
     spans = [(topology.span(level, inner), count) for inner, count in shares]
-    return sorted(share for span, count in spans for share in _pack_hosts(span, fit.counts, count, free))
+    return sorted(share for span, count in spans for share in _pack_hosts(fit, span, count, free))
 
 
-def spread(topology: Topology, fit: Fit, place: tuple[int, int], workers: int) -> Layout:
+def spread(fit: Fit, place: tuple[int, int], workers: int) -> Layout:
     """Deal the workers out evenly, level by level down to hosts; skew <= 1 where room allows."""
+    topology = fit.pool.topology
     level, domain = place
     shares = [(domain, workers)]
     while level < topology.node:
@@ -57,10 +58,13 @@ def _fewest(room: IntArray, children: slice, workers: int) -> Iterator[tuple[int
         missing += left
 
 
-def _pack_hosts(span: slice, counts: IntArray, workers: int, free: IntArray) -> Iterator[tuple[int, int]]:
-    """Yield (position, share): hosts with the least free GPUs first, each but the last filled up."""
+def _pack_hosts(fit: Fit, span: slice, workers: int, free: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield (host, share): hosts with the least free GPUs first, each but the last filled up."""
+    counts = fit.counts
     holding = counts[span].nonzero()[0] + span.start
-    key = free[holding] * len(counts) + holding  # distinct, so the choice below is the same on every machine
+    key = (
+        free[fit.pool.at[holding]] * len(counts) + holding
+    )  # distinct, so the choice below is the same on every machine
     if len(key) > workers:  # each host takes at least one worker
         key = np.partition(key, workers - 1)[:workers]
     key.sort()

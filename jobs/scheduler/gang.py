@@ -42,25 +42,25 @@ def _allowed_by_quota(books: Books, workload: Workload, shape: Shape) -> int:
 
 
 def _book(books: Books, queue: int, found: Found, workers: int) -> Placement:
-    shape, topology = found.shape, books.topology
+    shape, pool = found.shape, found.fit.pool
     layout = _layout(books, found, workers)
-    books.ledger.take(shape.flavor, found.fit.needs, layout)
+    books.ledger.take(shape.flavor, found.fit.needs, [(int(pool.at[place]), share) for place, share in layout])
     if shape.gpus:
         books.quota.charge(queue, shape.flavor, workers * shape.gpus)
-    first, last = layout[0][0], layout[-1][0]
+    topology, first, last = pool.topology, layout[0][0], layout[-1][0]
     return Placement(
         flavor=shape.flavor,
         cluster=int(topology.cluster[first]),
         level=topology.levels[topology.common_level(first, last)],
-        hosts=tuple(host for position, share in layout for host in [int(topology.order[position])] * share),
+        hosts=tuple(host for place, share in layout for host in [int(topology.order[place])] * share),
     )
 
 
 def _layout(books: Books, found: Found, workers: int) -> fill.Layout:
     request, shape, fit = found
     free = books.ledger.now[PODS if shape.flavor == NO_FLAVOR else shape.flavor]
-    place = choose_domain(books.topology, fit, request, workers, free)
+    domain = choose_domain(fit, request, workers, free)
     if request.spread:
-        return fill.spread(books.topology, fit, place, workers)
+        return fill.spread(fit, domain, workers)
     layout = fill.pack_flat if request.flat else fill.pack
-    return layout(books.topology, fit, place, workers, free)
+    return layout(fit, domain, workers, free)

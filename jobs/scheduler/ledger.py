@@ -15,11 +15,10 @@ CPU, MEMORY, PODS = -3, -2, -1  # rows of a stock
 
 
 class Needs(NamedTuple):
-    """What one worker takes: per_row (R, 1) of a stock; rows (K,) those that are not 0, amounts (K, 1) theirs."""
+    """What one worker takes: per_row (R, 1) of a stock; rows: (row, amount) of those that are not 0."""
 
     per_row: IntArray
-    rows: IntArray
-    amounts: IntArray
+    rows: list[tuple[int, int]]
 
 
 class Ledger:
@@ -32,11 +31,12 @@ class Ledger:
     def __init__(self, snapshot: Snapshot, topology: Topology) -> None:
         """Lay the snapshot's columns in canonical order."""
         hosts, offers = snapshot.hosts, snapshot.offers
+        self.position = np.argsort(topology.order)  # (H,) host -> position
         free = (hosts.cpu_milli, hosts.memory_mib, hosts.pods)
         total = (hosts.cpu_milli_total, hosts.memory_mib_total, hosts.pods_total)
-        self.now = _stock(snapshot, topology, offers.free, free)
+        self.now = _stock(snapshot, self.position, offers.free, free)
         self.start = self.now.copy()
-        self.empty = _stock(snapshot, topology, offers.total, total)
+        self.empty = _stock(snapshot, self.position, offers.total, total)
         self._hosts_are_shared = bool(np.any(np.count_nonzero(self.empty[:CPU] > 0, axis=0) > 1))
         self._logs: dict[int, list[int]] = {flavor: [] for flavor in (NO_FLAVOR, *range(len(snapshot.flavors)))}
 
@@ -66,16 +66,15 @@ class Ledger:
         per_row[CPU:, 0] = others
         if gpus:
             per_row[flavor] = gpus
-        rows = per_row[:, 0].nonzero()[0]
-        return Needs(per_row, rows, per_row[rows])
+        return Needs(per_row, [(row, amount) for row, amount in enumerate(per_row[:, 0].tolist()) if amount])
 
 
 def _stock(
-    snapshot: Snapshot, topology: Topology, gpus: IntArray, others: tuple[IntArray, IntArray, IntArray]
+    snapshot: Snapshot, position: IntArray, gpus: IntArray, others: tuple[IntArray, IntArray, IntArray]
 ) -> IntArray:
     offers, flavors = snapshot.offers, len(snapshot.flavors)
-    stock = np.zeros((flavors + len(others), len(topology.order)), dtype=np.int64)
-    np.add.at(stock, (offers.flavor, topology.position[offers.host]), gpus)
+    stock = np.zeros((flavors + len(others), len(position)), dtype=np.int64)
+    np.add.at(stock, (offers.flavor, position[offers.host]), gpus)
     for row, column in enumerate(others, start=flavors):
-        stock[row] = column[topology.order]
+        stock[row, position] = column
     return stock

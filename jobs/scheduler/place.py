@@ -9,30 +9,32 @@ import numpy as np
 
 from jobs.scheduler.feasibility import Fit
 from jobs.scheduler.request import Request
-from jobs.scheduler.topology import Topology
 from jobs.scheduler.types import IntArray
 
 
-def choose_domain(topology: Topology, fit: Fit, request: Request, workers: int, free: IntArray) -> tuple[int, int]:
-    """Return (level, domain) for a gang that fits at the request's widest level. free: (H,) GPUs."""
+def choose_domain(fit: Fit, request: Request, workers: int, free: IntArray) -> tuple[int, int]:
+    """Return (level, domain) for a gang that fits at the request's widest level.
+
+    free: (H,) free GPUs by position. The domain is numbered as in the fit's pool.
+    """
+    topology = fit.pool.topology
     level = request.lowest
     holding = topology.holding(level, fit.sums(level), workers)
-    while not len(holding):
+    while not holding.size:
         level -= 1
         holding = topology.holding(level, fit.sums(level), workers)
     if level == topology.node:
-        holding = _least(free, holding)
+        holding = _least(holding, free[fit.pool.at[holding]])
     else:
-        holding = _least(fit.sums(level), holding)
-        if len(holding) > 1:
-            holding = _least(topology.sums(level, free * fit.usable), holding)
-    if len(holding) > 1 and level:
+        holding = _least(holding, fit.sums(level)[holding])
+        if holding.size > 1:
+            holding = _least(holding, topology.sums(level, free[fit.pool.at])[holding])
+    if holding.size > 1 and level:
         enclosing = topology.parent[level][holding]
-        return level, int(holding[np.argmin(fit.sums(level - 1)[enclosing])])
+        return level, int(holding[fit.sums(level - 1)[enclosing].argmin()])
     return level, int(holding[0])
 
 
-def _least(values: IntArray, candidates: IntArray) -> IntArray:
-    mine = values[candidates]
-    smallest: IntArray = candidates[mine == np.minimum.reduce(mine)]
+def _least(candidates: IntArray, values: IntArray) -> IntArray:
+    smallest: IntArray = candidates[values == np.minimum.reduce(values)]
     return smallest

@@ -13,7 +13,7 @@ from jobs.scheduler.books import Books
 from jobs.scheduler.feasibility import Fit, Opening, Shape
 from jobs.scheduler.ledger import CPU, MEMORY, PODS
 from jobs.scheduler.never import NeverFinder
-from jobs.scheduler.types import NO_FLAVOR, BoolArray, IntArray, Reason, ReasonCode, Workload
+from jobs.scheduler.types import NO_FLAVOR, IntArray, Reason, ReasonCode, Workload
 
 Numbers = dict[str, int | str]
 
@@ -121,9 +121,9 @@ class ReasonFinder:
 
     def _resource_reason(self, question: Question, code: ReasonCode, need: tuple[int, int]) -> Reason:
         row, needed = need
-        amount = self._books.ledger.now[row]
-        by_gpus = self._fit(question.without(cpu=0, memory=0, pods=0).shape).counts
-        short = amount // needed < np.minimum(by_gpus, question.workers)
+        by_gpus = self._fit(question.without(cpu=0, memory=0, pods=0).shape)
+        amount = self._books.ledger.now[row][by_gpus.pool.at]
+        short = amount // needed < np.minimum(by_gpus.counts, question.workers)
         numbers: Numbers = {
             "nodes": int(short.sum()),
             "needed": needed,
@@ -141,39 +141,42 @@ class ReasonFinder:
         opening = next(opening for opening in kinds if self._fits_if(question, opening))
         if opening is Opening.STALE:
             return self._stale_reason(question)
-        fits, shape = self._books.fits, question.shape
-        closed = fits.usable(shape, opening) & ~fits.usable(shape, Opening(opening - 1))
+        shape, empty = question.shape, self._books.ledger.empty
+        usable, before, after = (self._positions(shape, kind) for kind in (Opening.NOTHING, opening - 1, opening))
         numbers: Numbers = {
-            "nodes": int(closed.sum()),
-            "usable": self._gpus(shape, self._books.ledger.empty, fits.usable(shape, Opening.NOTHING)),
-            "total": self._gpus(shape, self._books.ledger.empty, fits.permitted(shape)),
+            "nodes": len(after) - len(before),
+            "usable": self._gpus(shape, empty, usable),
+            "total": self._gpus(shape, empty, self._positions(shape, Opening.STALE)),
         }
         code = ReasonCode.CORDONED if opening is Opening.CORDONED else ReasonCode.NOT_READY
         return Reason(code, {**numbers, **self._asked(question)})
 
     def _stale_reason(self, question: Question) -> Reason:
         """Name the first cluster, by name, where it would fit if the cluster were heard of."""
-        books, widest = self._books, question.widest
-        topology, fit = books.topology, self._fit(question.shape, Opening.STALE)
+        widest, fit = question.widest, self._fit(question.shape, Opening.STALE)
+        topology = fit.pool.topology
         roomy = topology.holding(widest, fit.sums(widest), question.workers)
         cluster = topology.cluster[topology.starts[widest][roomy[0]]]
+        there = fit.pool.at[topology.cluster == cluster]
         numbers: Numbers = {
-            "cluster": books.snapshot.clusters[cluster],
-            "free": self._gpus(question.shape, books.ledger.now, fit.usable & (topology.cluster == cluster)),
+            "cluster": self._books.snapshot.clusters[cluster],
+            "free": self._gpus(question.shape, self._books.ledger.now, there),
         }
         return Reason(ReasonCode.CLUSTER_STALE, {**numbers, **self._asked(question)})
 
     def _no_room(self, question: Question) -> Reason:
-        topology, fit, widest = self._books.topology, self._fit(question.shape), question.widest
-        free = self._gpus(question.shape, self._books.ledger.now, fit.usable)
+        fit, widest = self._fit(question.shape), question.widest
+        topology = fit.pool.topology
+        free = self._gpus(question.shape, self._books.ledger.now, fit.pool.at)
         if free < question.asked:
             return Reason(ReasonCode.CAPACITY, {"free": free, **self._asked(question)})
-        best = int(np.argmax(fit.sums(widest) * topology.labelled[widest]))
+        most = fit.best(widest)
+        roomiest = topology.holding(widest, fit.sums(widest), most)[:1] if most else ()
         numbers: Numbers = {
             "level": topology.levels[widest],
-            "fits": fit.best(widest),
+            "fits": most,
             "workers": question.workers,
-            "free_nodes": int(np.count_nonzero(fit.counts[topology.span(widest, best)])),
+            "free_nodes": sum(int(np.count_nonzero(fit.counts[topology.span(widest, best)])) for best in roomiest),
             "free": free,
         }
         per_level = {f"fit_{name}": fit.best(level) for level, name in enumerate(topology.levels)}
@@ -193,8 +196,11 @@ class ReasonFinder:
         name = self._books.snapshot.flavors[flavor] if flavor != NO_FLAVOR else ""
         return {"asked": question.asked, "flavor": name}
 
-    def _gpus(self, shape: Shape, stock: IntArray, hosts: BoolArray) -> int:
+    def _positions(self, shape: Shape, opening: int) -> IntArray:
+        return self._books.fits.pool(shape, Opening(opening)).at
+
+    def _gpus(self, shape: Shape, stock: IntArray, positions: IntArray) -> int:
         """Add up the flavor's GPUs over some hosts; over-committed ones count as 0."""
         if shape.flavor == NO_FLAVOR:
             return 0
-        return int(np.maximum(stock[shape.flavor], 0)[hosts].sum())
+        return int(np.maximum(stock[shape.flavor][positions], 0).sum())

@@ -17,7 +17,7 @@ from jobs.scheduler.types import CLUSTER, BoolArray, IntArray, Snapshot
 class Topology:
     """D_l domains at level l; "position" is a place in the canonical order.
 
-    levels: names; node: number of the narrowest. order: (H,) position -> host. position: (H,) host -> position. cluster: (H,) by position.
+    levels: names; node: number of the narrowest. order: (H,) position -> host. cluster: (H,) by position.
     segment[l]: (H,) domain of each position. starts[l]: (D_l,) first position.
     labelled[l]: (D_l,) false for the rest without a label. fully_labelled[l]: whether there is no such rest.
     first_child[l]: (D_l,) first domain of level l + 1. parent[l]: (D_l,) domain of level l - 1.
@@ -26,7 +26,6 @@ class Topology:
     levels: tuple[str, ...]
     node: int
     order: IntArray
-    position: IntArray
     cluster: IntArray
     segment: tuple[IntArray, ...]
     starts: tuple[IntArray, ...]
@@ -81,33 +80,46 @@ def build_topology(snapshot: Snapshot) -> Topology:
     labels = snapshot.hosts.domains[by_id, : len(snapshot.levels) - 1].T
     keys = _domain_keys(cluster, labels)
     inner = np.lexsort((np.arange(len(by_id)), *reversed(keys)))
+    known = [np.ones(len(by_id), dtype=bool), *(column >= 0 for column in labels)]
+    columns = [(key[inner], is_known[inner]) for key, is_known in zip(keys, known, strict=True)]
     order = by_id[inner]
-    changes = np.zeros(len(order), dtype=bool)
-    segment, starts, labelled = [], [], []
-    for level, key in enumerate(keys):
-        column = key[inner]
-        changes = changes | np.diff(column, prepend=-1).astype(bool)
-        segment.append(np.cumsum(changes) - 1)
-        starts.append(np.flatnonzero(changes))
-        known = labels[level - 1][inner] >= 0 if level else np.ones(len(order), dtype=bool)
-        labelled.append(known[starts[-1]])
+    return _arrange((CLUSTER, *snapshot.levels), order, snapshot.hosts.cluster[order], columns)
+
+
+def restrict(topology: Topology, positions: IntArray) -> Topology:
+    """Return the topology of some hosts only: `positions` ascending; domains without any of them vanish."""
+    columns = []
+    for segment, labelled in zip(topology.segment[:-1], topology.labelled[:-1], strict=True):
+        mine = segment[positions]
+        columns.append((mine, labelled[mine]))
+    return _arrange(topology.levels, topology.order[positions], topology.cluster[positions], columns)
+
+
+def _arrange(
+    levels: tuple[str, ...], order: IntArray, cluster: IntArray, columns: list[tuple[IntArray, BoolArray]]
+) -> Topology:
+    """Cut hosts in canonical order into domains: per level above node a key and whether it is a label."""
     nodes = np.arange(len(order))
+    segment, starts, labelled = [], [], []
+    for key, is_known in columns:
+        is_first = np.ones(len(key), dtype=bool)
+        np.not_equal(key[1:], key[:-1], out=is_first[1:])
+        segment.append(is_first.cumsum() - 1)
+        starts.append(is_first.nonzero()[0])
+        labelled.append(is_known[starts[-1]])
     segment.append(nodes)
     starts.append(nodes)
     labelled.append(np.ones(len(order), dtype=bool))
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = nodes
     return Topology(
-        levels=(CLUSTER, *snapshot.levels),
-        node=len(keys),
+        levels=levels,
+        node=len(columns),
         order=order,
-        position=position,
-        cluster=snapshot.hosts.cluster[order],
+        cluster=cluster,
         segment=tuple(segment),
         starts=tuple(starts),
         labelled=tuple(labelled),
         fully_labelled=tuple(bool(known.all()) for known in labelled),
-        first_child=tuple(segment[level + 1][starts[level]] for level in range(len(keys))),
+        first_child=tuple(segment[level + 1][starts[level]] for level in range(len(columns))),
         parent=tuple(segment[max(level - 1, 0)][starts[level]] for level in range(len(starts))),
     )
 

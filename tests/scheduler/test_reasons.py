@@ -1,6 +1,7 @@
 """Each reason code in two worlds that differ in one number; the sentence changes with it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,7 @@ from jobs.scheduler.types import Hold, Reason, ReasonCode, Snapshot, SpreadPolic
 from tests.worlds import NodeIn, QueueIn, job, node, queue, reason_of, world
 
 GIB = 1024
-REQUIRE_RACK = {"mode": TopologyMode.REQUIRE, "level": "rack"}
+in_one_rack = partial(job, mode=TopologyMode.REQUIRE, level="rack")
 PAUSED = Reason(ReasonCode.BLOCKED, {"cause": "queue_paused", "queue": "q"})
 
 
@@ -47,7 +48,7 @@ def never_pods(nodes: int) -> Snapshot:
 
 def never_workers(workers: int) -> Snapshot:
     racks = [node(f"n{number}", rack=f"r{number // 2}") for number in range(6)]
-    return world(nodes=racks, jobs=[job("j", workers=workers, **REQUIRE_RACK)])
+    return world(nodes=racks, jobs=[in_one_rack("j", workers=workers)])
 
 
 def never_level(workers: int) -> Snapshot:
@@ -106,7 +107,7 @@ def capacity(free: int) -> Snapshot:
 def fragmentation(free_nodes: int) -> Snapshot:
     one = [node(f"a{number}", rack="r1", free=8 if number < free_nodes else 0) for number in range(4)]
     other = [node(f"b{number}", rack="r2", free=8 if number < 2 else 0) for number in range(4)]
-    return world(nodes=one + other, jobs=[job("j", workers=4, **REQUIRE_RACK)])
+    return world(nodes=one + other, jobs=[in_one_rack("j", workers=4)])
 
 
 def queues(*, nominal: int, parent_nominal: int, used: int = 0) -> Sequence[QueueIn]:
@@ -259,9 +260,9 @@ def test_a_node_that_takes_no_pods_at_all_can_never_be_used() -> None:
     assert explain(reason) == "1 pod slot per worker; the nodes that could take it have at most 0."
 
 
-def one(node_in: NodeIn, **job_fields: object) -> ReasonCode:
+def one(node_in: NodeIn, *, cpu: int = 0, memory: int = 0) -> ReasonCode:
     """Decide one 8-GPU job on one node beside a full one and return the code of its reason."""
-    snapshot = world(nodes=[node_in, node("full", free=0)], jobs=[job("j", **job_fields)])  # type: ignore[arg-type]  # test kwargs
+    snapshot = world(nodes=[node_in, node("full", free=0)], jobs=[job("j", cpu=cpu, memory=memory)])
     return reason_of(decide(snapshot), "j").code
 
 
