@@ -34,6 +34,7 @@ class Control:
             "PUT /simulated/exporter/{node}": self._one_exporter,
             "POST /simulated/lose-reply": self._lose_reply,
             "POST /simulated/compact": self._compact,
+            "PUT /simulated/null-lists": self._null_lists,
             "GET /simulated/state": self._state,
         }
 
@@ -102,6 +103,11 @@ class Control:
         """{"by_status": true} lets watches get their 410 as HTTP status instead of in the stream."""
         self._world.failures.gone_by_status = bool((await _body(request)).get("by_status"))
         self._world.store.compact()
+        return _done()
+
+    async def _null_lists(self, request: web.Request) -> web.StreamResponse:
+        """{"on": true}"""
+        self._world.failures.null_lists = bool((await _body(request)).get("on"))
         return _done()
 
     async def _state(self, _request: web.Request) -> web.StreamResponse:

@@ -23,6 +23,8 @@ class Failures:
     forced: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
     # Whether a watch from a compacted version is refused by HTTP status instead of an event in the stream.
     gone_by_status: bool = False
+    # Whether lists without items carry `null`, as real servers sometimes answer.
+    null_lists: bool = False
 
     def api_is_out(self) -> bool:
         return asyncio.get_running_loop().time() < self.outage_until

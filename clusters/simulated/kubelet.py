@@ -59,6 +59,7 @@ class Kubelets:
             self._forget(change.object["metadata"]["uid"])
             for container in change.object["spec"]["containers"]:
                 self._world.started.pop((change.object["metadata"]["uid"], container["name"]), None)
+                self._world.ended.pop((change.object["metadata"]["uid"], container["name"]), None)
         elif _needs_work(change):
             self._queue.add(change.stored.key)
 
@@ -243,6 +244,7 @@ class Kubelets:
     def _end_container(self, pod: Obj, container: Obj, settings: Settings, reason: str, *, again: bool) -> float:
         """Writes the end of a container; answers the back-off in simulated seconds before it starts again."""
         now, name = self._world.clock.stamp(), container["name"]
+        self._world.ended[(pod["metadata"]["uid"], name)] = self._world.clock.now()
         held = find_status(self._newest(pod), name) or {}
         restarts = held.get("restartCount", 0)
         delay = 0.0 if restarts == 0 else min(300.0, 10.0 * 2 ** (restarts - 1))

@@ -25,10 +25,12 @@ class Page:
     limit: int = 0
     token: str = ""
     metadata_only: bool = False
+    # Some lists of real servers carry null instead of an empty list.
+    nulls: bool = False
 
 
 def list_objects(store: Store, selection: Selection, page: Page) -> bytes:
-    """The body of a list answer. Items carry no kind; no items at all are `null`, as on the real server."""
+    """The body of a list answer. Items carry no kind, as on the real server."""
     version, after = _parse_token(store, page.token)
     chosen: list[Stored] = []
     rest = 0
@@ -44,7 +46,7 @@ def list_objects(store: Store, selection: Selection, page: Page) -> bytes:
         meta["continue"] = _token(version, chosen[-1].key)
         if not selection.selective:
             meta["remainingItemCount"] = rest
-    return _body(selection.resource, meta, chosen, metadata_only=page.metadata_only)
+    return _body(selection.resource, meta, chosen, page)
 
 
 def selected(store: Store, selection: Selection) -> list[Stored]:
@@ -53,14 +55,14 @@ def selected(store: Store, selection: Selection) -> list[Stored]:
     return [stored for stored in held if selection.matches(facts_of(resource, stored.object))]
 
 
-def _body(resource: Resource, meta: dict[str, object], chosen: list[Stored], *, metadata_only: bool) -> bytes:
-    if metadata_only:
+def _body(resource: Resource, meta: dict[str, object], chosen: list[Stored], page: Page) -> bytes:
+    if page.metadata_only:
         head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
         items = [orjson.dumps({"metadata": stored.object["metadata"]}) for stored in chosen]
     else:
         head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'.encode()
         items = [stored.raw for stored in chosen]
-    listed = b"[" + b",".join(items) + b"]" if items else b"null"
+    listed = b"null" if page.nulls and not items else b"[" + b",".join(items) + b"]"
     return head + orjson.dumps(meta) + b',"items":' + listed + b"}"
 
 

@@ -113,8 +113,9 @@ def _span(world: World, pod: Obj, container: Obj) -> tuple[float, float]:
         return since, world.clock.now()
     ended = state.get("terminated") or ((status or {}).get("lastState") or {}).get("terminated")
     if ended:
-        exact = world.started.get((pod["metadata"]["uid"], container["name"]))
-        return exact or parse_stamp(ended["startedAt"]), parse_stamp(ended["finishedAt"])
+        place = (pod["metadata"]["uid"], container["name"])
+        start = world.started.get(place) or parse_stamp(ended["startedAt"])
+        return start, world.ended.get(place) or max(start, parse_stamp(ended["finishedAt"]))
     reason = (state.get("waiting") or {}).get("reason", "ContainerCreating")
     name, pod_name = container["name"], pod["metadata"]["name"]
     raise bad_request(f'container "{name}" in pod "{pod_name}" is waiting to start: {reason}')

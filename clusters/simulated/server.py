@@ -154,6 +154,7 @@ class Server:
         page = Page(
             limit=_integer(request, "limit"),
             token=request.query.get("continue", ""),
+            nulls=self._world.failures.null_lists,
             metadata_only="as=PartialObjectMetadataList" in request.headers.get("Accept", ""),
         )
         body = list_objects(self._world.store, selection, page)

@@ -28,8 +28,9 @@ class World:
     devices: Devices
     git_version: str = VERSION
     down_nodes: set[str] = field(default_factory=set)
-    # Status stamps are whole seconds; this is when a container really started, by pod uid and container name.
+    # Status stamps are whole seconds; here is when a container really started and ended, by pod uid and name.
     started: dict[tuple[str, str], float] = field(default_factory=dict)
+    ended: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def version(self) -> dict[str, Any]:
         major, minor = self.git_version.removeprefix("v").split(".")[:2]

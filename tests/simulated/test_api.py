@@ -111,11 +111,16 @@ def test_an_unknown_field_in_a_selector_is_a_400(corner: Corner) -> None:
     assert (code, answer["message"]) == (400, "field label not supported: spec.colour")
 
 
-def test_an_empty_kind_is_listed_as_null(corner: Corner) -> None:
+def test_an_empty_list_is_a_list_or_on_demand_null(corner: Corner) -> None:
     _, answer = corner.cluster.request("GET", corner.path("services"))
-
-    assert (answer["kind"], answer["items"]) == ("ServiceList", None)
+    assert (answer["kind"], answer["items"]) == ("ServiceList", [])
     assert int(answer["metadata"]["resourceVersion"]) > 0
+
+    corner.cluster.control("PUT", "/simulated/null-lists", {"on": True})
+    _, answer = corner.cluster.request("GET", corner.path("services"))
+    corner.cluster.control("PUT", "/simulated/null-lists", {"on": False})
+
+    assert answer["items"] is None
 
 
 def test_pages_cover_all_objects_once(corner: Corner) -> None:
