@@ -25,7 +25,8 @@ def test_a_suspended_job_makes_no_pods_until_it_is_resumed(corner: Corner) -> No
 
 def test_a_gang_waits_at_its_gate_and_goes_where_it_is_pinned(corner: Corner) -> None:
     corner.create("jobs", job("gang", 4, gpus=8, env={"SIM_RUN_S": "40"}, **GATE))
-    pods = corner.cluster.wait_for(lambda: (found := corner.items("pods")) and len(found) == 4 and found, "four pods")
+    corner.cluster.wait_for(lambda: len(corner.items("pods")) == 4, "four pods")
+    pods = corner.items("pods")
     assert {each["status"]["conditions"][0]["reason"] for each in pods} == {"SchedulingGated"}
 
     for each in pods:

@@ -1,5 +1,7 @@
 """The official Python client takes the simulated cluster for a real one."""
 
+from typing import Any
+
 import pytest
 from kubernetes import client, watch
 
@@ -16,7 +18,8 @@ def api_client(corner: Corner) -> client.ApiClient:
 
 
 def test_it_lists_watches_patches_and_deletes(corner: Corner, api_client: client.ApiClient) -> None:
-    core, batch = client.CoreV1Api(api_client), client.BatchV1Api(api_client)
+    core: Any = client.CoreV1Api(api_client)
+    batch: Any = client.BatchV1Api(api_client)
     assert client.VersionApi(api_client).get_code().git_version == "v1.36.3+simulated"
     assert len(core.list_node().items) == 4
     batch.create_namespaced_job(corner.namespace, job("gang", 1, {"suspend": True}, env={"SIM_RUN_S": "20"}))
@@ -30,7 +33,7 @@ def test_it_lists_watches_patches_and_deletes(corner: Corner, api_client: client
 
     assert patched.spec.suspend is False
     phases = []
-    stream = watch.Watch()
+    stream: Any = watch.Watch()  # type: ignore[no-untyped-call]
     for event in stream.stream(
         core.list_namespaced_pod, corner.namespace, resource_version=version, timeout_seconds=20
     ):
@@ -46,7 +49,7 @@ def test_it_lists_watches_patches_and_deletes(corner: Corner, api_client: client
 
 
 def test_its_errors_carry_the_status(corner: Corner, api_client: client.ApiClient) -> None:
-    core = client.CoreV1Api(api_client)
+    core: Any = client.CoreV1Api(api_client)
     core.create_namespaced_pod(corner.namespace, pod("one", gpus=9))
 
     with pytest.raises(client.ApiException) as refused:

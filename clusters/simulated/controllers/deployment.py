@@ -83,12 +83,15 @@ class DeploymentController:
         unavailable_new = _replicas(current) - _available(current) if current else 0
         total = sum(_replicas(each) for each in everything)
         room = total - bounds.least - unavailable_new
+        if room <= 0:
+            return
         for each in older:
             dead = min(_replicas(each) - _available(each), max(0, room))
             if dead > 0:
                 room -= dead
                 self._scale(deployment, each, _replicas(each) - dead)
-        spare = sum(_available(each) for each in everything) - bounds.least
+        # Counts of available pods lag behind a scaling; the wanted numbers in `room` do not.
+        spare = min(room, sum(_available(each) for each in everything) - bounds.least)
         for each in [self._world.store.get(REPLICA_SETS, *_key(old)) or old for old in older]:
             gone = min(_replicas(each), max(0, spare))
             if gone > 0:
