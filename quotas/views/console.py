@@ -50,8 +50,8 @@ class OpenCell:
 @administrator_required
 @require_GET
 def console(request: Request) -> HttpResponse:
-    """Show tree and ladder."""
-    return show(request)
+    """Show tree and ladder; `at` names the cell that gets the focus back, where an edit was given up."""
+    return show(request, at=request.GET.get("at", ""))
 
 
 @administrator_required
@@ -75,7 +75,7 @@ def quota(request: Request, kind: str, pk: int, flavor_id: int) -> HttpResponse:
         return show(request, cell=OpenCell(cell_id, form), status=refusal.status)
     for warning in edit.warnings:
         messages.warning(request, warning)
-    return show(request) if request.htmx else redirect("quotas:console")
+    return show(request, at=cell_id) if request.htmx else redirect("quotas:console")
 
 
 @administrator_required

@@ -165,6 +165,7 @@ def test_htmx_gets_the_tree_alone(world: World, administrator: Client) -> None:
     assert 'name="nominal"' in opened
     assert 'name="nominal"' not in saved
     assert "<bdi>8</bdi>" in saved
+    assert saved.count(" autofocus") == 1  # the keyboard stays where it was
 
 
 def test_children_above_their_parent_are_refused_beside_the_cell_with_both_numbers(
