@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {
     "MUSTER_DEMO": "1",
     "DJANGO_SETTINGS_MODULE": "portal.settings",
+    "BROKER_URL": "memory://",  # hints go nowhere; journeys start a portal of their own, with a real broker
     "DJANGO_ALLOW_ASYNC_UNSAFE": "true",  # Playwright's synchronous interface runs an event loop of its own
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

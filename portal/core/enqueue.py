@@ -39,7 +39,7 @@ def send_once(task: str) -> bool:
     if not _claim(task):
         return False
     try:
-        current_app.send_task(task, queue=LOOPS[task], expires=60)
+        current_app.send_task(task, queue=LOOPS[task], expires=60, retry=False)
     except OperationalError as error:
         # The next beat tries again: nothing is lost, since the rows hold what is wanted.
         log.warning("broker_unreachable", task=task, error=str(error))
