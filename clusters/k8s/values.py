@@ -73,8 +73,9 @@ def error_of(status: int, body: Mapping[str, Any], *, is_patch: bool = False) ->
 def _class_of(status: int, reason: str, body: Mapping[str, Any], *, is_patch: bool) -> type[GatewayError]:
     if reason == "AlreadyExists":
         return AlreadyExists
-    if status == 422 and is_patch and not (body.get("details") or {}).get("causes"):
-        # Broken rules list their causes; a failed test is answered by a bare 422.
+    causes = (body.get("details") or {}).get("causes") or []
+    if status == 422 and is_patch and not any(cause.get("field") for cause in causes):
+        # A broken rule names its field; a failed test is answered by a bare 422.
         return StateMoved
     if status in _BY_STATUS:
         return _BY_STATUS[status]

@@ -51,6 +51,8 @@ class Watch:
         self._unsubscribe = self._store.subscribe(self._on_change)
 
     def close(self) -> None:
+        if self._closed:  # an outage closes it before its own request ends
+            return
         self._closed = True
         self._unsubscribe()
         self._wake.set()

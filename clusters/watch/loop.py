@@ -11,6 +11,7 @@ from django.db import Error, InterfaceError, OperationalError, close_old_connect
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import GatewayError
 from clusters.models import Cluster
+from clusters.watch.hints import Hints
 from clusters.watch.inbox import Batch, Inbox
 from clusters.watch.inventory import Catalogue
 from clusters.watch.mirror import Mirror, sources
@@ -59,9 +60,10 @@ class Pulse(threading.Thread):
 class ClusterLoop(threading.Thread):
     """Mirrors one cluster until stopped. A cluster that hangs holds up nothing but itself."""
 
-    def __init__(self, cluster: Cluster, catalogue: Catalogue) -> None:
+    def __init__(self, cluster: Cluster, catalogue: Catalogue, hints: Hints) -> None:
         super().__init__(name=f"mirror-{cluster.name}", daemon=True)
         self._cluster = cluster
+        self._hints = hints
         self._log = log.bind(cluster=cluster.name)
         self._stopping = threading.Event()
         self._inbox = Inbox()
@@ -118,7 +120,7 @@ class ClusterLoop(threading.Thread):
         if not self._is_loaded:
             self._mirror.load()
             self._is_loaded = True
-        self._mirror.apply(self._pending)
+        self._hints.ask(self._mirror.apply(self._pending))
         self._pending = Batch()
         self._is_synced = True
 

@@ -12,6 +12,7 @@ from clusters.manifests import names
 from clusters.models import Cluster
 from clusters.watch.diagnose import ObjectView, PodView, Trouble, object_view, pod_view, warning_of
 from clusters.watch.foreign import ForeignUsage
+from clusters.watch.hints import RECONCILE, RUN_CYCLE
 from clusters.watch.inbox import Batch
 from clusters.watch.inventory import Catalogue, NodeView, node_view
 from clusters.watch.node_table import NodeTable
@@ -19,7 +20,6 @@ from clusters.watch.object_table import ClaimTable, ObjectTable
 from clusters.watch.pod_table import PodTable, explained, is_ours
 from clusters.watch.reflector import Source
 from portal.core import clock
-from portal.core.enqueue import enqueue
 from portal.core.publish import publish
 
 _OBJECT_KINDS = {"jobs": "Job", "deployments": "Deployment"}
@@ -67,8 +67,8 @@ class Mirror:
         # What foreign pods take is in memory already, and the row may have missed it.
         self._compares_all_nodes = True
 
-    def apply(self, batch: Batch) -> None:
-        """Write the batch; hint to the workers and tell open pages what changed."""
+    def apply(self, batch: Batch) -> frozenset[str]:
+        """Write the batch, tell open pages of it, and return the tasks that should run now."""
         now = clock.now()
         self._keep_warnings(batch)
         with transaction.atomic():
@@ -79,8 +79,10 @@ class Mirror:
             supply |= self._apply_claims(batch)
             if {"nodes", "pods"} & batch.lists.keys():
                 Cluster.objects.filter(pk=self._cluster.pk).update(synced_at=now)
-            self._hint(ours=ours, supply=supply)
+            if ours or supply:
+                publish(f"cluster:{self._cluster.pk}", self._cluster.name)
         self._compares_all_nodes = False
+        return frozenset(({RECONCILE} if ours else set()) | ({RUN_CYCLE} if supply else set()))
 
     def _apply_pods(self, batch: Batch, now: datetime) -> tuple[bool, set[str]]:
         """Return whether pods of ours changed, and the nodes on which foreign usage did."""
@@ -166,14 +168,6 @@ class Mirror:
         for table in self._objects.values():
             changed |= table.warn(news, now)
         return changed
-
-    def _hint(self, *, ours: bool, supply: bool) -> None:
-        if ours:
-            enqueue("jobs.tasks.reconcile")
-        if supply:
-            enqueue("jobs.tasks.run_cycle")
-        if ours or supply:
-            publish(f"cluster:{self._cluster.pk}", self._cluster.name)
 
     def _is_ours(self, body: JsonObject) -> bool:
         return is_ours(body, self._labels)

@@ -10,6 +10,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 
 from clusters.k8s.values import GatewayError
 from clusters.models import Cluster, ResourceFlavor
+from clusters.watch.hints import Hints
 from clusters.watch.inventory import Catalogue, FlavorSelector
 from clusters.watch.loop import ClusterLoop
 from portal.core import heartbeat
@@ -34,13 +35,16 @@ class Wanted:
 class WatchProcess:
     """Starts a loop for each enabled cluster and ends those of clusters that are not. Empty `names`: all."""
 
-    def __init__(self, names: Collection[str] = ()) -> None:
+    def __init__(self, names: Collection[str] = (), *, hints: Hints | None = None) -> None:
         self._names = names
+        self._hints = hints or Hints()
         self._loops: dict[int, tuple[Wanted, ClusterLoop]] = {}
+        self._told = -1
         self._beat_at = 0.0
 
     def run(self, stopping: threading.Event) -> None:
         """Watch until `stopping` is set, then end within two seconds."""
+        self._hints.start()
         while not stopping.is_set():
             try:
                 close_old_connections()
@@ -51,6 +55,7 @@ class WatchProcess:
                 connection.close()
             stopping.wait(LOOK_S)
         self._end(list(self._loops))
+        self._hints.stop()
 
     def _adjust(self) -> None:
         clusters = self._clusters()
@@ -68,7 +73,7 @@ class WatchProcess:
 
     def _start(self, wanted: Wanted, cluster: Cluster) -> None:
         try:
-            loop = ClusterLoop(cluster, wanted.catalogue)
+            loop = ClusterLoop(cluster, wanted.catalogue, self._hints)
         except GatewayError as error:  # its address is not allowed any more
             Cluster.objects.filter(pk=cluster.pk).exclude(last_error=error.message).update(last_error=error.message)
             return
@@ -85,9 +90,10 @@ class WatchProcess:
             loop.join(max(0.0, deadline - time.monotonic()))
 
     def _beat(self) -> None:
-        if time.monotonic() >= self._beat_at:
-            heartbeat.beat("watch", {"clusters": len(self._loops)})
-            self._beat_at = time.monotonic() + BEAT_S
+        clusters = len(self._loops)
+        if clusters != self._told or time.monotonic() >= self._beat_at:
+            heartbeat.beat("watch", {"clusters": clusters})
+            self._told, self._beat_at = clusters, time.monotonic() + BEAT_S
 
 
 def _flavors() -> tuple[FlavorSelector, ...]:

@@ -21,7 +21,7 @@ from django.contrib.staticfiles import finders
 from django.core.asgi import get_asgi_application
 from django.db import connection
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from pytest_django import DjangoDbBlocker, Settings
+from pytest_django import Settings
 
 from portal.identity.models import Membership, Team, User
 from tests.factories import make_membership
@@ -48,14 +48,6 @@ class Live:
     """A server that answers from the test's database."""
 
     url: str
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    # The token package makes its own table although ours replaces it. Nothing uses it, and its foreign key to
-    # users stops the TRUNCATE that ends a test with committed rows.
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
-        cursor.execute("DROP TABLE IF EXISTS knox_authtoken")
 
 
 @pytest.fixture(scope="session")

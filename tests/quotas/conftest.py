@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 
 import pytest
-from django.db import connection
-from pytest_django import DjangoDbBlocker
 
 from clusters.models import ResourceFlavor
 from portal.identity.models import Organization, Team
@@ -42,14 +40,6 @@ def give(owner: Cohort | Queue, flavor: ResourceFlavor, nominal: int) -> Quota:
     if isinstance(owner, Queue):
         return Quota.objects.create(queue=owner, flavor=flavor, nominal=nominal)
     return Quota.objects.create(cohort=owner, flavor=flavor, nominal=nominal)
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    # The token package makes its own table although ours replaces it. Nothing uses it, and its foreign key to
-    # users stops the TRUNCATE that ends a test with committed rows.
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
-        cursor.execute("DROP TABLE IF EXISTS knox_authtoken")
 
 
 @pytest.fixture
