@@ -31,6 +31,8 @@ def main() -> None:
     # JSON trees hold no cycles: walking all of them again and again would cost more than all other work.
     gc.set_threshold(200_000, 50, 1000)
     asyncio.run(_serve(arguments))
+    # The interpreter's last collection would walk the whole store once more before it ends.
+    gc.freeze()
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
