@@ -1,6 +1,7 @@
 """`./run demo`: everything that a portal with two simulated clusters needs, started from nothing."""
 
 import argparse
+import http.client
 import json
 import os
 import signal
@@ -107,10 +108,14 @@ class _Demo:
             self._start_clusters()
         with self._steps.step("database schema"):
             self._supervisor.finish("migrate", timeout_s=180)
+        self._supervisor.begin("seed", _manage("seed_demo", "--clusters", str(self._folder.clusters_file)))
+        self._start_all(application(self._folder, self._port))
         with self._steps.step("demo data"):
-            self._seed()
+            self._supervisor.finish("seed", timeout_s=180)
+            keep_logins(self._supervisor.log_of("seed"), self._folder.logins_file)
+        self._start_all(supply_loops())  # they take the clusters that the seed registers
         with self._steps.step("web, worker, beat, watch, collect"):
-            self._start_application()
+            self._wait_for_readiness()
 
     def _start_postgres(self, postgres: Postgres) -> None:
         command, log = tuple(postgres.prepare()), self._supervisor.log_of("postgres")
@@ -127,20 +132,20 @@ class _Demo:
             self._supervisor.begin(f"fleet-{cluster['name']}", _fleet_command(cluster))
         for cluster in missing:
             self._supervisor.finish(f"fleet-{cluster['name']}", timeout_s=30)
-        for cluster in clusters:
-            self._supervisor.start(_simulated(cluster))
+        self._start_all([_simulated(cluster) for cluster in clusters])
         for cluster in clusters:
             self._wait_for(f"{cluster['server']}/readyz", _service_name(cluster), timeout_s=30)
 
-    def _seed(self) -> None:
-        self._supervisor.begin("seed", _manage("seed_demo", "--clusters", str(self._folder.clusters_file)))
-        self._supervisor.finish("seed", timeout_s=180)
-        keep_logins(self._supervisor.log_of("seed"), self._folder.logins_file)
-
-    def _start_application(self) -> None:
-        for service in application(self._folder, self._port):
+    def _start_all(self, services: list[Service]) -> None:
+        for service in services:
             self._supervisor.start(service)
-        self._wait_for(f"{self.url}/readyz", "web", timeout_s=90)
+
+    def _wait_for_readiness(self) -> None:
+        url = f"{self.url}/readyz"
+        try:
+            self._wait_for(url, "web", timeout_s=120)
+        except ProcessFailedError as error:
+            raise ProcessFailedError(f"{error}{_complaint(url)}", error.log) from error
 
     def _wait_for(self, url: str, service: str, *, timeout_s: float) -> None:
         log = self._supervisor.log_of(service)
@@ -149,13 +154,19 @@ class _Demo:
 
 
 def application(folder: DemoFolder, port: int) -> list[Service]:
-    """Return the portal's own processes."""
+    """Return the processes that answer people and run tasks."""
     celery = _module("celery", "-A", "portal.celery")
     beat = (*celery, "beat", "--schedule", str(folder.beat_schedule), "--pidfile", "")
     return [
         Service("web", _granian(port), _APPLICATION, env={"MUSTER_DATABASE_POOL_SIZE": "8"}),
         Service("worker", (*celery, "worker", "-c", "2", "--without-gossip", "--without-mingle"), _APPLICATION),
         Service("beat", beat, _APPLICATION),
+    ]
+
+
+def supply_loops() -> list[Service]:
+    """Return the processes that follow the clusters."""
+    return [
         Service("watch", _manage("watch_clusters"), _APPLICATION),
         Service("collect", _manage("collect_telemetry"), _APPLICATION),
     ]
@@ -163,12 +174,28 @@ def application(folder: DemoFolder, port: int) -> list[Service]:
 
 def is_answering(url: str) -> bool:
     """Whether a server on the loopback interface answers 200."""
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy of the environment is not for us
     try:
-        with direct.open(url, timeout=5) as answer:
+        with _open(url) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:  # which urllib's own errors are
         return False
+
+
+def _complaint(url: str) -> str:
+    """Return what the portal itself says is missing."""
+    try:
+        with _open(url):
+            return ""
+    except urllib.error.HTTPError as error:
+        return f"; it answers {error.code}: {error.read(500).decode(errors='replace')}"
+    except OSError:
+        return "; nothing answers there"
+
+
+def _open(url: str) -> http.client.HTTPResponse:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy of the environment is not for us
+    answer: http.client.HTTPResponse = direct.open(url, timeout=5)
+    return answer
 
 
 def keep_logins(log: Path, file: Path) -> None:

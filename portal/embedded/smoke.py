@@ -24,7 +24,7 @@ PSS_LIMIT_MB = 1200.0
 IDLE_CPU_LIMIT_PCT = 15.0
 _JOB = Path(__file__).with_name("smoke_job.yaml")
 _RUNNING_TIMEOUT_S, _END_TIMEOUT_S, _SAMPLES_TIMEOUT_S = 60.0, 90.0, 30.0
-_IDLE_OVER_S = 10.0
+_SETTLE_S, _IDLE_OVER_S = 5.0, 10.0  # what follows the job's end is not idleness
 _POLL_S = 0.2
 
 
@@ -129,6 +129,7 @@ def _use(portal: Portal, report: Report) -> None:
 
 
 def _measure(root: int, report: Report) -> None:
+    time.sleep(_SETTLE_S)
     report.idle_cpu_pct = round(cpu_percent(root, over_s=_IDLE_OVER_S), 1)
     report.pss_mb = round(pss_mb(process_tree(root)), 1)
 
