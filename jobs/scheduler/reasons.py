@@ -52,7 +52,8 @@ class ReasonFinder:
         self._books = books
         self._never = NeverFinder(books)
         self._fits: dict[tuple[Shape, Opening], Fit] = {}
-        self._start: dict[tuple[Shape, int], int] = {}
+        self._asked_before: dict[tuple[int, int], tuple[Question, ...]] = {}
+        self._start: dict[Question, bool] = {}
         self._places: dict[Question, Reason] = {}
 
     def reason(self, workload: Workload, turn: Turn) -> Reason:
@@ -70,22 +71,26 @@ class ReasonFinder:
         question = next(question for question in questions if question.shape.flavor == flavor)
         return self._quota_reason(workload, question) or self._place_reason(question)
 
-    def _questions(self, workload: Workload) -> list[Question]:
+    def _questions(self, workload: Workload) -> tuple[Question, ...]:
         """Return one question per flavor, in order of preference; none if the required level is unknown."""
         request = self._books.requests.of(workload)
         if request is None:
-            return []
-        return [Question(shape, request.widest, workload.min_workers) for shape in request.shapes]
+            return ()
+        key = (request.number, workload.min_workers)
+        if key not in self._asked_before:
+            self._asked_before[key] = tuple(
+                Question(shape, request.widest, workload.min_workers) for shape in request.shapes
+            )
+        return self._asked_before[key]
 
     def _fitted_at_start(self, workload: Workload, question: Question) -> bool:
         quota, shape = self._books.quota, question.shape
         if quota.binding(workload.queue, shape.flavor, question.asked, quota.start) is not None:
             return False
-        key = (shape, question.widest)
-        if key not in self._start:
+        if question not in self._start:
             fit = self._books.fits.probe(shape, self._books.ledger.start, Opening.NOTHING)
-            self._start[key] = fit.best(question.widest)
-        return self._start[key] >= question.workers
+            self._start[question] = fit.best(question.widest) >= question.workers
+        return self._start[question]
 
     def _quota_reason(self, workload: Workload, question: Question) -> Reason | None:
         quota, flavor = self._books.quota, question.shape.flavor

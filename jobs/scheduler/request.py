@@ -10,9 +10,11 @@ from jobs.scheduler.types import NO_FLAVOR, SpreadPolicy, TopologyMode, Workload
 class Request(NamedTuple):
     """Shapes in order of flavor preference, and the levels to try from `lowest` (narrow) to `widest`.
 
-    Levels are numbers, lowest >= widest. flat: hosts are chosen without regard to levels.
+    number: tells the requests of a cycle apart at the price of an int. Levels are numbers, lowest >= widest.
+    flat: hosts are chosen without regard to levels.
     """
 
+    number: int
     shapes: tuple[Shape, ...]
     lowest: int
     widest: int
@@ -44,11 +46,11 @@ class RequestBook:
             workload.tolerated,
         )
         if key not in self._requests:
-            self._requests[key] = _request(workload, self._topology)
+            self._requests[key] = _request(len(self._requests), workload, self._topology)
         return self._requests[key]
 
 
-def _request(workload: Workload, topology: Topology) -> Request | None:
+def _request(number: int, workload: Workload, topology: Topology) -> Request | None:
     """Translate topology mode and spread policy into levels.
 
     A gang that packs starts at one host. One that spreads starts at the level it names, since a narrower place would
@@ -63,6 +65,7 @@ def _request(workload: Workload, topology: Topology) -> Request | None:
     lowest = 0 if workload.topology is TopologyMode.NONE else narrow
     widest = (named or 0) if required else 0
     return Request(
+        number=number,
         shapes=tuple(_shape(workload, flavor, widest) for flavor in flavors_of(workload)),
         lowest=lowest,
         widest=widest,
