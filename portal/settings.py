@@ -234,7 +234,6 @@ MUSTER_INSTALLATION = env.str("MUSTER_INSTALLATION", default="default")
 MUSTER_ALLOW_PLAIN_HTTP = env.bool("MUSTER_ALLOW_PLAIN_HTTP", default=DEMO)
 # Where clusters may be registered, by host; empty: anywhere (only administrators register them).
 MUSTER_CLUSTER_HOSTS = env.list("MUSTER_CLUSTER_HOSTS", default=[])
-MUSTER_BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
 MUSTER_SCRAPE_S = env.float("MUSTER_SCRAPE_S", default=2.0 if DEMO else 15.0)
 MUSTER_GATHER_S = env.float("MUSTER_GATHER_S", default=60.0)
 MUSTER_BIND_S = env.float("MUSTER_BIND_S", default=60.0)

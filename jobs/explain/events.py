@@ -77,5 +77,6 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "succeeded": lambda _data: _("Succeeded"),
     "failed": _failed,
     "scaled": _scaled,
+    "synthetic": lambda _data: _("Made up for the demo: this job never ran"),
     "grown": _grown,
 }

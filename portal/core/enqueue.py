@@ -23,6 +23,7 @@ LOOPS: Mapping[str, str] = {
     "jobs.tasks.run_cycle": "cycle",
     "jobs.tasks.reconcile": "reconcile",
     "clusters.tasks.housekeeping": "housekeeping",
+    "portal.seed.tasks.refill_demo": "demo",
 }
 BROKER_TIMEOUT_S = 2
 # After this long without being picked up a message may be lost: look into the queue before sending another.

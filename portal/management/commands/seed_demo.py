@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.identity.models import ApiToken, User
+from portal.seed.history import make_history
 from portal.seed.organisation import LOGINS, make_organisation
 from portal.seed.supply import make_clusters
 
@@ -30,6 +31,7 @@ class Command(BaseCommand):
             raise CommandError("seed_demo makes people with known passwords: it runs with MUSTER_DEMO=1 only")
         make_organisation()
         make_clusters(clusters)
+        make_history()
         told: dict[str, object] = {"logins": [asdict(login) for login in LOGINS]}
         alice = User.objects.get(username="alice")
         if not ApiToken.objects.filter(user=alice, name=TOKEN_NAME).exists():
