@@ -1,0 +1,157 @@
+"""What every address answers to whom. An address without an entry in RULES fails the matrix: nothing is open by default.
+
+To add a page: give its URL name a Rule that says, by method, which access it has. Methods that are not named must
+refuse everybody. `own` gives the address of an object of team vision (Alice owns the team, Bob is a member, Victor
+a viewer; Charlie owns another team; the administrator is in none), `missing` the address of an object that never was:
+who may not see the first must get the same answer, to the letter, as for the second.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.models import Job
+from portal.core.audit import SYSTEM
+from portal.identity.models import ApiToken, Invitation, Team, User
+from portal.identity.services.invitations import invite
+from portal.identity.services.tokens import create_token
+from tests.factories import make_job, make_membership, make_organization, make_queue, make_team, make_user
+
+# The words of the matrix. OPEN: the person got past the permissions, be it to a refusal of what they typed.
+OPEN, SIGN_IN, FORBIDDEN, MISSING = "open", "sign in", "forbidden", "missing"
+Access = Mapping[str, str]
+Arguments = dict[str, Any]
+
+EVERYBODY: Access = dict.fromkeys(("visitor", "alice", "bob", "victor", "charlie", "admin"), OPEN)
+NOBODY: Access = dict.fromkeys(EVERYBODY, MISSING)
+PEOPLE: Access = {**EVERYBODY, "visitor": SIGN_IN}
+VIEWERS: Access = {**PEOPLE, "charlie": MISSING}
+MEMBERS: Access = {**VIEWERS, "victor": FORBIDDEN}  # and administrators
+OWNERS: Access = {**MEMBERS, "bob": FORBIDDEN}  # and administrators
+ADMINISTRATORS: Access = {**dict.fromkeys(PEOPLE, FORBIDDEN), "visitor": SIGN_IN, "admin": OPEN}
+ALICE_ALONE: Access = {**dict.fromkeys(PEOPLE, MISSING), "visitor": SIGN_IN, "alice": OPEN}
+
+
+@dataclass(frozen=True)
+class World:
+    """The rows that the addresses name: all belong to Alice or to her team."""
+
+    people: dict[str, User]
+    team: Team
+    job: Job
+    token: ApiToken
+    invitation: Invitation
+
+    @property
+    def alice(self) -> User:
+        return self.people["alice"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Access by method, and how to ask."""
+
+    access: Mapping[str, Access]
+    own: Callable[[World], Arguments] = field(default=lambda _world: {})
+    missing: Callable[[World], Arguments] | None = None
+    data: Callable[[World], Arguments] = field(default=lambda _world: {})
+
+
+def make_world() -> World:
+    """Make the rows of the matrix."""
+    team, other = make_team("vision"), make_team("speech")
+    people = {name: make_user(name) for name in ("alice", "bob", "victor", "charlie")}
+    people["admin"] = make_user("admin", is_superuser=True)
+    for name, role in (("alice", "owner"), ("bob", "member"), ("victor", "viewer")):
+        make_membership(people[name], team, role)
+    make_membership(people["charlie"], other, "owner")
+    make_queue(team)
+    return World(
+        people=people,
+        team=team,
+        job=make_job(team, people["bob"]),
+        token=create_token(actor=SYSTEM, user=people["alice"], name="laptop", days=1)[0],
+        invitation=invite(actor=SYSTEM, team=team, email="x@example.com", role="member", link_to=str).invitation,
+    )
+
+
+def page(access: Access, **more: Any) -> Rule:
+    """A page to read."""
+    return Rule({"GET": access}, **more)
+
+
+def form(access: Access, **more: Any) -> Rule:
+    """A page that also takes its own form."""
+    return Rule({"GET": access, "POST": access}, **more)
+
+
+def act(access: Access, **more: Any) -> Rule:
+    """An address that is posted to."""
+    return Rule({"POST": access}, **more)
+
+
+NO_TEAM = {"missing": lambda _world: {"slug": "no-such-team"}}
+OF_TEAM: dict[str, Any] = {"own": lambda world: {"slug": world.team.slug}, **NO_TEAM}
+OF_BOB: dict[str, Any] = {
+    "own": lambda world: {"slug": world.team.slug, "user_id": world.people["bob"].pk},
+    "missing": lambda world: {"slug": "no-such-team", "user_id": world.people["bob"].pk},
+}
+OF_INVITATION: dict[str, Any] = {
+    "own": lambda world: {"slug": world.team.slug, "invitation_id": world.invitation.pk},
+    "missing": lambda world: {"slug": "no-such-team", "invitation_id": world.invitation.pk},
+}
+OF_PERSON: dict[str, Any] = {"own": lambda world: {"user_id": world.people["bob"].pk}}
+OF_TOKEN: dict[str, Any] = {
+    "own": lambda world: {"token_key": world.token.token_key},
+    "missing": lambda _world: {"token_key": "muster_00000000"},
+}
+OF_JOB: dict[str, Any] = {
+    "own": lambda world: {"uid": world.job.uid},
+    "missing": lambda _world: {"uid": "zzzzzzzzzzzz"},
+}
+
+RULES: dict[str, Rule] = {
+    "healthz": page(EVERYBODY),
+    "readyz": page(EVERYBODY),
+    # --- people ---------------------------------------------------------------------------------
+    "identity:sign_in": form(EVERYBODY),
+    "identity:sign_out": act(EVERYBODY),
+    "identity:password_reset": form(EVERYBODY),
+    "identity:password_reset_sent": page(EVERYBODY),
+    "identity:password_reset_confirm": form(EVERYBODY, own=lambda _world: {"uidb64": "MQ", "token": "x-y"}),
+    "identity:invitation": page(EVERYBODY, own=lambda _world: {"secret": "unknown"}),
+    "identity:answer_invitation": form(NOBODY),  # it was not opened by a link
+    "identity:password": form(PEOPLE),
+    "identity:profile": form(PEOPLE),
+    "identity:theme": act(PEOPLE),
+    "identity:tokens": form(PEOPLE),
+    "identity:revoke_token": act(ALICE_ALONE, **OF_TOKEN),
+    "identity:switch_team": act({**VIEWERS, "admin": MISSING}, data=lambda world: {"team": world.team.pk}),
+    "identity:teams": page(PEOPLE),
+    "identity:team": page(VIEWERS, **OF_TEAM),
+    "identity:invite": act(OWNERS, **OF_TEAM),
+    "identity:revoke_invitation": act(OWNERS, **OF_INVITATION),
+    "identity:change_role": act(OWNERS, **OF_BOB),
+    "identity:remove_member": act({**OWNERS, "bob": OPEN}, **OF_BOB),  # Bob leaves
+    "identity:audit": page({**PEOPLE, "bob": FORBIDDEN, "victor": FORBIDDEN}),
+    "identity:people": page(ADMINISTRATORS),
+    "identity:set_active": act(ADMINISTRATORS, **OF_PERSON),
+    "identity:set_administrator": act(ADMINISTRATORS, **OF_PERSON),
+    "identity:new_team": form(ADMINISTRATORS, data=lambda _world: {"organization": make_organization().pk}),
+    "identity:new_organization": form(ADMINISTRATORS),
+    # --- REST -----------------------------------------------------------------------------------
+    "api:schema": page(EVERYBODY),
+    "api:docs": page(EVERYBODY),
+    "api:teams-list": page(PEOPLE),
+    "api:teams-detail": page(VIEWERS, **OF_TEAM),
+    "api:teams-members": page(VIEWERS, **OF_TEAM),
+    "api:tokens-list": form(PEOPLE),
+    "api:tokens-detail": Rule({"DELETE": ALICE_ALONE}, **OF_TOKEN),
+    "api:jobs-list": form({**PEOPLE, "victor": FORBIDDEN}, data=lambda world: {"team": world.team.slug}),
+    "api:jobs-batch": act(PEOPLE),
+    "api:jobs-detail": page(VIEWERS, **OF_JOB),
+    "api:jobs-events": page(VIEWERS, **OF_JOB),
+    "api:jobs-metrics": page(VIEWERS, **OF_JOB),
+    "api:jobs-cancel": act(MEMBERS, **OF_JOB),
+    "api:jobs-scale": act(MEMBERS, **OF_JOB),
+}

@@ -1,0 +1,116 @@
+"""Every address x every person: a page that nobody wrote a rule for fails here by its name."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.http.response import HttpResponseBase
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from portal.identity.models import ApiToken
+from tests.matrix_rules import FORBIDDEN, MISSING, OPEN, RULES, SIGN_IN, Arguments, Rule, World, make_world
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+WRONG_METHOD, ERROR = "wrong method", "error"
+URLCONF = "tests.matrix_urls"
+pytestmark = [pytest.mark.django_db, pytest.mark.urls(URLCONF)]
+
+
+def addresses(resolver: URLResolver, prefix: tuple[str, ...] = (), route: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and the route of every address below."""
+    for part in resolver.url_patterns:
+        whole = route + str(part.pattern)
+        if isinstance(part, URLResolver):
+            yield from addresses(part, (*prefix, part.namespace) if part.namespace else prefix, whole)
+        elif isinstance(part, URLPattern) and not getattr(part.callback, "is_stand_in", False):
+            yield ":".join((*prefix, part.name or "")), whole
+
+
+ADDRESSES = list(addresses(get_resolver(URLCONF)))
+NAMES = sorted({name for name, _route in ADDRESSES})
+
+
+def test_every_address_has_a_name_of_its_own() -> None:
+    names = [name for name, _route in ADDRESSES]
+    assert not [(name, route) for name, route in ADDRESSES if not name.rpartition(":")[2] or names.count(name) > 1]
+
+
+def test_no_rule_is_left_of_an_address_that_is_gone() -> None:
+    assert set(RULES) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_address_answers_each_person_as_its_rule_says(name: str) -> None:
+    assert name in RULES, f"{name} has no rule: say in tests/matrix_rules.py who may use it"
+    rule, world = RULES[name], make_world()
+    address = reverse(name, urlconf=URLCONF, kwargs=rule.own(world))
+    for method in METHODS:
+        for person in ("visitor", *world.people):
+            for client in clients(world, person, address):
+                wanted = rule.access.get(method, {}).get(person)
+                with undone():
+                    check(rule, world, client, method, person, address, wanted, name)
+
+
+def check(
+    rule: Rule, world: World, client: Client, method: str, person: str, address: str, wanted: str | None, name: str
+) -> None:
+    response = ask(client, method, address, rule.data(world))
+    seen, where = word_of(response), f"{method} {name} by {person}"
+    if wanted is None:
+        assert seen in (WRONG_METHOD, SIGN_IN, FORBIDDEN, MISSING), (
+            f"{where}: {seen}, though the rule names no {method}"
+        )
+        return
+    assert seen == wanted, where
+    if rule.missing is not None and wanted in (OPEN, FORBIDDEN, MISSING):
+        nothing = ask(client, method, reverse(name, urlconf=URLCONF, kwargs=rule.missing(world)), rule.data(world))
+        assert word_of(nothing) == MISSING, f"{where}, of an object that never was"
+        if wanted == MISSING:
+            assert words_of(response) == words_of(nothing), f"{where}: a foreign object is told from a missing one"
+
+
+def clients(world: World, person: str, address: str) -> Iterator[Client]:
+    """Yield a browser of the person and, for REST, also a program with their token."""
+    user = world.people.get(person)
+    browser = Client(raise_request_exception=False)
+    if user is not None:
+        browser.force_login(user)
+    yield browser
+    if user is not None and address.startswith("/api/"):
+        _row, secret = ApiToken.objects.create(user, name="matrix")
+        yield Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
+
+
+def ask(client: Client, method: str, address: str, data: Arguments) -> Any:
+    if method == "GET":
+        return client.get(address)
+    if address.startswith("/api/"):
+        return client.generic(method, address, json.dumps(data), content_type="application/json")
+    return client.post(address, data) if method == "POST" else client.generic(method, address)
+
+
+def word_of(response: HttpResponseBase) -> str:
+    """Return what the answer means; its body is not read, since a stream would never end."""
+    if response.status_code == 302 and response.headers["Location"].startswith("/sign-in/?next="):
+        return SIGN_IN
+    known = {401: SIGN_IN, 403: FORBIDDEN, 404: MISSING, 405: WRONG_METHOD}
+    return known.get(response.status_code, ERROR if response.status_code == 500 else OPEN)
+
+
+def words_of(response: Any) -> str:
+    """Return the body without what differs at every request."""
+    return re.sub(r"<code><bdi>[0-9a-f-]{36}</bdi></code>|csrf[^>]*>|X-CSRFToken[^>]*>", "", response.content.decode())
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Take back all that is done inside, so that each person finds the same world."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
