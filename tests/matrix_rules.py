@@ -1,4 +1,4 @@
-"""What every address answers to whom. An address without an entry in RULES fails the matrix: nothing is open by default.
+"""What every address answers to whom. An address without an entry in RULES fails the matrix: nothing is open of itself.
 
 To add a page: give its URL name a Rule that says, by method, which access it has. Methods that are not named must
 refuse everybody. `own` gives the address of an object of team vision (Alice owns the team, Bob is a member, Victor
@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clusters.models import ResourceFlavor
 from jobs.models import Job
 from portal.core.audit import SYSTEM
 from portal.identity.models import ApiToken, Invitation, Team, User
 from portal.identity.services.invitations import invite
 from portal.identity.services.tokens import create_token
-from tests.factories import make_job, make_membership, make_organization, make_queue, make_team, make_user
+from quotas.models import Queue
+from tests.factories import make_flavor, make_job, make_membership, make_organization, make_queue, make_team, make_user
 
 # The words of the matrix. OPEN: the person got past the permissions, be it to a refusal of what they typed.
 OPEN, SIGN_IN, FORBIDDEN, MISSING = "open", "sign in", "forbidden", "missing"
@@ -27,6 +29,7 @@ NOBODY: Access = dict.fromkeys(EVERYBODY, MISSING)
 PEOPLE: Access = {**EVERYBODY, "visitor": SIGN_IN}
 VIEWERS: Access = {**PEOPLE, "charlie": MISSING}
 MEMBERS: Access = {**VIEWERS, "victor": FORBIDDEN}  # and administrators
+SUBMITTERS: Access = {**PEOPLE, "victor": FORBIDDEN, "admin": FORBIDDEN}  # a stranger is told of an unknown team
 OWNERS: Access = {**MEMBERS, "bob": FORBIDDEN}  # and administrators
 ADMINISTRATORS: Access = {**dict.fromkeys(PEOPLE, FORBIDDEN), "visitor": SIGN_IN, "admin": OPEN}
 ALICE_ALONE: Access = {**dict.fromkeys(PEOPLE, MISSING), "visitor": SIGN_IN, "alice": OPEN}
@@ -38,6 +41,8 @@ class World:
 
     people: dict[str, User]
     team: Team
+    queue: Queue
+    flavor: ResourceFlavor
     job: Job
     token: ApiToken
     invitation: Invitation
@@ -59,16 +64,19 @@ class Rule:
 
 def make_world() -> World:
     """Make the rows of the matrix."""
-    team, other = make_team("vision"), make_team("speech")
+    team, other = make_team("vision"), make_team("speech", organization=make_organization("Elsewhere"))
     people = {name: make_user(name) for name in ("alice", "bob", "victor", "charlie")}
     people["admin"] = make_user("admin", is_superuser=True)
     for name, role in (("alice", "owner"), ("bob", "member"), ("victor", "viewer")):
         make_membership(people[name], team, role)
     make_membership(people["charlie"], other, "owner")
-    make_queue(team)
+    flavor = make_flavor("h100")
+    queue = make_queue(team, quota={flavor: 8})
     return World(
         people=people,
         team=team,
+        queue=queue,
+        flavor=flavor,
         job=make_job(team, people["bob"]),
         token=create_token(actor=SYSTEM, user=people["alice"], name="laptop", days=1)[0],
         invitation=invite(actor=SYSTEM, team=team, email="x@example.com", role="member", link_to=str).invitation,
@@ -90,6 +98,7 @@ def act(access: Access, **more: Any) -> Rule:
     return Rule({"POST": access}, **more)
 
 
+NOT_THERE = 999_999_999
 NO_TEAM = {"missing": lambda _world: {"slug": "no-such-team"}}
 OF_TEAM: dict[str, Any] = {"own": lambda world: {"slug": world.team.slug}, **NO_TEAM}
 OF_BOB: dict[str, Any] = {
@@ -104,6 +113,26 @@ OF_PERSON: dict[str, Any] = {"own": lambda world: {"user_id": world.people["bob"
 OF_TOKEN: dict[str, Any] = {
     "own": lambda world: {"token_key": world.token.token_key},
     "missing": lambda _world: {"token_key": "muster_00000000"},
+}
+OF_QUEUE: dict[str, Any] = {
+    "own": lambda world: {"queue_id": world.queue.pk},
+    "missing": lambda _world: {"queue_id": NOT_THERE},
+}
+OF_RUNG: dict[str, Any] = {
+    "own": lambda world: {"pk": world.job.priority_class_id},
+    "missing": lambda _world: {"pk": NOT_THERE},
+}
+OF_BRANCH: dict[str, Any] = {
+    "own": lambda world: {"kind": "queue", "pk": world.queue.pk},
+    "missing": lambda _world: {"kind": "queue", "pk": NOT_THERE},
+}
+OF_QUOTA: dict[str, Any] = {
+    "own": lambda world: {"kind": "queue", "pk": world.queue.pk, "flavor_id": world.flavor.pk},
+    "missing": lambda world: {"kind": "queue", "pk": NOT_THERE, "flavor_id": world.flavor.pk},
+}
+OF_LEAF: dict[str, Any] = {
+    "own": lambda world: {"pk": world.queue.pk},
+    "missing": lambda _world: {"pk": NOT_THERE},
 }
 OF_JOB: dict[str, Any] = {
     "own": lambda world: {"uid": world.job.uid},
@@ -139,6 +168,21 @@ RULES: dict[str, Rule] = {
     "identity:set_administrator": act(ADMINISTRATORS, **OF_PERSON),
     "identity:new_team": form(ADMINISTRATORS, data=lambda _world: {"organization": make_organization().pk}),
     "identity:new_organization": form(ADMINISTRATORS),
+    # --- quotas ---------------------------------------------------------------------------------
+    "quotas:queues": page(PEOPLE),
+    "quotas:queue": page(VIEWERS, **OF_QUEUE),
+    "quotas:console": page(ADMINISTRATORS),
+    "quotas:add_cohort": act(ADMINISTRATORS),
+    "quotas:add_queue": act(ADMINISTRATORS),
+    "quotas:add_priority": act(ADMINISTRATORS),
+    "quotas:priority": form(ADMINISTRATORS, **OF_RUNG),
+    "quotas:grant_priority": act(ADMINISTRATORS, **OF_RUNG),
+    "quotas:remove_priority": act(ADMINISTRATORS, **OF_RUNG),
+    "quotas:quota": form(ADMINISTRATORS, **OF_QUOTA),
+    "quotas:rename": act(ADMINISTRATORS, **OF_BRANCH),
+    "quotas:remove": act(ADMINISTRATORS, **OF_BRANCH),
+    "quotas:pause": act(ADMINISTRATORS, **OF_LEAF),
+    "quotas:make_default": act(ADMINISTRATORS, **OF_LEAF),
     # --- REST -----------------------------------------------------------------------------------
     "api:schema": page(EVERYBODY),
     "api:docs": page(EVERYBODY),
@@ -147,7 +191,7 @@ RULES: dict[str, Rule] = {
     "api:teams-members": page(VIEWERS, **OF_TEAM),
     "api:tokens-list": form(PEOPLE),
     "api:tokens-detail": Rule({"DELETE": ALICE_ALONE}, **OF_TOKEN),
-    "api:jobs-list": form({**PEOPLE, "victor": FORBIDDEN}, data=lambda world: {"team": world.team.slug}),
+    "api:jobs-list": Rule({"GET": PEOPLE, "POST": SUBMITTERS}, data=lambda world: {"team": world.team.slug}),
     "api:jobs-batch": act(PEOPLE),
     "api:jobs-detail": page(VIEWERS, **OF_JOB),
     "api:jobs-events": page(VIEWERS, **OF_JOB),

@@ -31,16 +31,22 @@ def change(request: Request) -> HttpResponse:
 
 
 # Django's own pages: their token fits once, expires, and the answer is the same for an unknown address.
-reset = views.PasswordResetView.as_view(
-    form_class=AskForResetForm,
-    template_name="identity/password_reset.html",
-    subject_template_name="emails/password_reset_subject.txt",
-    email_template_name="emails/password_reset.txt",
-    success_url=reverse_lazy("identity:password_reset_sent"),
+# They would take a PUT for a POST.
+_page = require_http_methods(["GET", "POST"])
+reset = _page(
+    views.PasswordResetView.as_view(
+        form_class=AskForResetForm,
+        template_name="identity/password_reset.html",
+        subject_template_name="emails/password_reset_subject.txt",
+        email_template_name="emails/password_reset.txt",
+        success_url=reverse_lazy("identity:password_reset_sent"),
+    )
 )
 reset_sent = views.PasswordResetDoneView.as_view(template_name="identity/password_reset_sent.html")
-reset_confirm = views.PasswordResetConfirmView.as_view(
-    template_name="identity/password_reset_confirm.html",
-    form_class=ResetPasswordForm,
-    success_url=reverse_lazy("identity:sign_in"),
+reset_confirm = _page(
+    views.PasswordResetConfirmView.as_view(
+        template_name="identity/password_reset_confirm.html",
+        form_class=ResetPasswordForm,
+        success_url=reverse_lazy("identity:sign_in"),
+    )
 )
