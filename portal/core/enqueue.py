@@ -7,6 +7,7 @@ message waits in the broker, whoever asks (a service, the watcher, beat) and eve
 from collections.abc import Mapping
 from datetime import timedelta
 
+import psycopg
 import structlog
 from amqp.exceptions import ChannelError
 from celery import current_app
@@ -59,7 +60,7 @@ def is_broker_reachable() -> bool:
     try:
         with current_app.connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_S)
-    except (OperationalError, OSError):
+    except (OperationalError, OSError, psycopg.Error):  # the last: a database without the queue's own schema
         return False
     return True
 
