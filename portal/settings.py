@@ -165,7 +165,7 @@ else:
     DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
 DATABASE_DSN = libpq_dsn(DATABASES["default"])
 
-BROKER_URL = env.str("BROKER_URL", default="pgmq://")
+BROKER_URL = env.str("BROKER_URL", default="pgmq://localhost")
 CELERY_BROKER_URL = BROKER_URL
 if BROKER_URL.startswith("pgmq"):
     # conn_string, because the client lets DATABASE_URL of the environment override the broker's own URL.

@@ -28,7 +28,7 @@ from portal.embedded.supervisor import ProcessFailedError, Service, StopRequeste
 
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "muster"
-CLUSTERS = {"north": 40, "south": 24}  # nodes of 8 GPUs: 64 nodes, 512 GPUs
+CLUSTERS = {"sim-east": 32, "sim-west": 32}  # nodes of 8 GPUs: 64 nodes, 512 GPUs
 # One thread each: a dozen processes with a thread pool per core would fight for the cores.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _PROBE_S = 0.2  # readiness asks the database and the broker: asking more often would slow the start down

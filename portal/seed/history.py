@@ -17,7 +17,12 @@ DAYS = 7
 JOBS = 60
 SEED = 20_261_201
 # Shares of how jobs of the past ended.
-ENDS = ((0.72, Job.State.SUCCEEDED, ""), (0.86, Job.State.FAILED, Job.Outcome.OOM), (0.94, Job.State.FAILED, Job.Outcome.USER_ERROR), (1.0, Job.State.CANCELLED, Job.Outcome.CANCELLED))  # fmt: skip
+ENDS = (
+    (0.72, Job.State.SUCCEEDED, ""),
+    (0.86, Job.State.FAILED, Job.Outcome.OOM),
+    (0.94, Job.State.FAILED, Job.Outcome.USER_ERROR),
+    (1.0, Job.State.CANCELLED, Job.Outcome.CANCELLED),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,20 +45,27 @@ def _training(name: str, workers: int, gpus: int, flavor: str, run_s: int, **mor
     }
 
 
+def _serving(name: str, replicas: int, flavor: str) -> dict[str, object]:
+    return {**SERVING, "name": name, "replicas": replicas, "gpus_per_worker": 1, "accelerators": [flavor]}
+
+
+RACK = {"mode": "prefer", "level": "rack"}
+ONE_RACK = {"mode": "require", "level": "rack"}
+OOM = {"SIM_RUN_S": "240", "SIM_EXIT_CODE_RANK": "1:137"}
 RECIPES: Sequence[Recipe] = (
-    Recipe("vision", "alice", _training("vit-large", 4, 8, "h100", 1500, topology={"mode": "prefer", "level": "rack"})),
+    Recipe("vision", "alice", _training("vit-large", 4, 8, "h100", 1500, topology=RACK)),
     Recipe("vision", "bob", _training("sweep-lr", 1, 2, "a100", 420, priority="development")),
     Recipe("speech", "charlie", _training("asr-base", 2, 8, "a100", 900)),
     Recipe("vision", "bob", _training("tokenizer", 1, 1, "l40s", 300)),
     Recipe("speech", "charlie", _training("tts-finetune", 2, 4, "h100", 700)),
-    Recipe("vision", "alice", _training("oom-hunt", 2, 4, "a100", 240, env={"SIM_RUN_S": "240", "SIM_EXIT_CODE_RANK": "1:137"})),
-    Recipe("vision", "bob", _training("distill", 2, 8, "h100", 1100, topology={"mode": "require", "level": "rack"})),
+    Recipe("vision", "alice", _training("oom-hunt", 2, 4, "a100", 240, env=OOM)),
+    Recipe("vision", "bob", _training("distill", 2, 8, "h100", 1100, topology=ONE_RACK)),
     Recipe("speech", "charlie", _training("diarize", 1, 4, "l40s", 500)),
-)  # fmt: skip
+)
 SERVICES: Sequence[Recipe] = (
-    Recipe("vision", "alice", {**SERVING, "name": "segment-api", "replicas": 3, "gpus_per_worker": 1, "accelerators": ["l40s"]}),
-    Recipe("speech", "charlie", {**SERVING, "name": "asr-api", "replicas": 2, "gpus_per_worker": 1, "accelerators": ["a100"]}),
-)  # fmt: skip
+    Recipe("vision", "alice", _serving("segment-api", 3, "l40s")),
+    Recipe("speech", "charlie", _serving("asr-api", 2, "a100")),
+)
 
 
 def refill() -> int:
