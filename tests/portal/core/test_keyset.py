@@ -3,11 +3,10 @@
 import base64
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.exceptions import BadRequest
-from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -19,7 +18,8 @@ from portal.identity.models import Team, User
 from tests.factories import make_job
 
 pytestmark = pytest.mark.django_db
-SAME_MOMENT = timezone.now().replace(microsecond=123_456)
+# A constant, since it is part of the tests' names: all workers of a run must collect the same ones.
+SAME_MOMENT = datetime(2026, 11, 30, 12, 0, 0, 123_456, tzinfo=UTC)
 
 
 def cursor_of(*values: object) -> str:
