@@ -109,7 +109,7 @@ class JobViewSet(GenericViewSet[Job]):
         headers = self.request.headers
         if "Idempotency-Key" not in headers:
             return Response(act(), status=201)
-        body = self.request.data
+        body: object = self.request.data
         text = body.text if isinstance(body, YamlText) else json.dumps(body, sort_keys=True)
         digest = digest_of(self.request.get_full_path().encode(), text.encode())
         answer = run_once(self.request.user.pk, headers["Idempotency-Key"], digest, lambda: Answer(201, act()))

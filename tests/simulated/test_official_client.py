@@ -33,7 +33,7 @@ def test_it_lists_watches_patches_and_deletes(corner: Corner, api_client: client
 
     assert patched.spec.suspend is False
     phases = []
-    stream: Any = watch.Watch()  # type: ignore[no-untyped-call]
+    stream: Any = watch.Watch()
     for event in stream.stream(
         core.list_namespaced_pod, corner.namespace, resource_version=version, timeout_seconds=20
     ):
