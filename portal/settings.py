@@ -94,6 +94,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "portal.identity.middleware.RequestLogMiddleware",
     "portal.identity.middleware.CurrentTeamMiddleware",
+    "portal.identity.middleware.TimeZoneMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
 ASGI_APPLICATION = "portal.asgi.application"

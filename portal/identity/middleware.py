@@ -4,10 +4,12 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import cache, cached_property
 from typing import cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
 from django_structlog.middlewares import RequestMiddleware
 
@@ -84,3 +86,19 @@ def _give_teams(request: HttpRequest) -> None:
 @cache
 def _with_teams(request_class: type) -> type[HttpRequest]:
     return type(request_class.__name__, (_Teams, request_class), {})
+
+
+def TimeZoneMiddleware(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Handler:  # noqa: N802 -- as above
+    """Show times in the person's own zone. A zone that this machine no longer knows counts as UTC."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return get_response(request)
+        try:
+            zone = ZoneInfo(request.user.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            zone = ZoneInfo("UTC")
+        with timezone.override(zone):
+            return get_response(request)
+
+    return answer
