@@ -1,7 +1,8 @@
 """The REST interface: one router over the apps' viewsets, the schema, and its reader."""
 
+from csp.decorators import csp_update
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
 from jobs.api.router import router_entries as jobs_entries
@@ -11,9 +12,12 @@ router = SimpleRouter()
 for prefix, viewset, basename in (*jobs_entries, *identity_entries):
     router.register(prefix, viewset, basename=basename)
 
+# The reader of the schema brings a style element of its own; its script comes as a file.
+reader = csp_update({"style-src": ["'unsafe-inline'"]})
+
 app_name = "api"
 urlpatterns = [
     path("v1/", include(router.urls)),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
+    path("docs/", reader(SpectacularSwaggerSplitView.as_view(url_name="api:schema")), name="docs"),
 ]
