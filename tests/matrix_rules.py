@@ -142,6 +142,23 @@ OF_JOB: dict[str, Any] = {
 RULES: dict[str, Rule] = {
     "healthz": page(EVERYBODY),
     "readyz": page(EVERYBODY),
+    "home": page(PEOPLE),
+    "live": page(NOBODY),  # no topic is named; the tests of the stream name some
+    # --- jobs -----------------------------------------------------------------------------------
+    "jobs:new_training": Rule({"GET": PEOPLE, "POST": SUBMITTERS}),
+    "jobs:new_service": Rule({"GET": PEOPLE, "POST": SUBMITTERS}),
+    "jobs:convert": act(SUBMITTERS),
+    "jobs:preview": act(SUBMITTERS),
+    "jobs:manifest": act(SUBMITTERS),
+    "jobs:list": page(PEOPLE),
+    "jobs:services": page(PEOPLE),
+    "jobs:cancel_selected": act(PEOPLE),  # each job is asked for by itself
+    "jobs:label_selected": act(PEOPLE),
+    "jobs:detail": page(VIEWERS, **OF_JOB),
+    "jobs:again": act({**MEMBERS, "admin": FORBIDDEN}, **OF_JOB),
+    "jobs:cancel": act(MEMBERS, **OF_JOB),
+    "jobs:scale": act(MEMBERS, **OF_JOB),
+    "job_logs": page(VIEWERS, **OF_JOB),
     # --- people ---------------------------------------------------------------------------------
     "identity:sign_in": form(EVERYBODY),
     "identity:sign_out": act(EVERYBODY),

@@ -40,7 +40,7 @@ _SUMS = ("nodes", "capacity", "allocatable", "usable", "held", "foreign", "free"
 
 def stale_cluster_ids(now: datetime) -> set[int]:
     """Return the clusters that were not heard of lately, or never listed: nothing is placed or released there."""
-    return set(Cluster.objects.filter(_stale(now)).values_list("pk", flat=True))
+    return set(Cluster.objects.filter(stale_clusters(now)).values_list("pk", flat=True))
 
 
 def is_stale(cluster: Cluster, now: datetime) -> bool:
@@ -59,7 +59,7 @@ def free_by_flavor(now: datetime, *, clusters: Collection[int] | None = None) ->
 
 def free_by_cluster(now: datetime) -> dict[int, list[FlavorCapacity]]:
     """Return the sums by flavor of each enabled cluster that has GPUs, by the cluster's id. One query."""
-    takes_pods = Q(node__is_ready=True, node__is_cordoned=False) & ~_stale(now, "node__cluster__")
+    takes_pods = Q(node__is_ready=True, node__is_cordoned=False) & ~stale_clusters(now, "node__cluster__")
     free = Greatest(F("allocatable") - F("held") - F("foreign"), 0)
     rows = (
         # A flavor that a node has lost keeps its row, at zero: it is no node of that flavor any more.
@@ -83,7 +83,8 @@ def free_by_cluster(now: datetime) -> dict[int, list[FlavorCapacity]]:
     return found
 
 
-def _stale(now: datetime, prefix: str = "") -> Q:
+def stale_clusters(now: datetime, prefix: str = "") -> Q:
+    """The condition that a cluster was not heard of lately; `prefix` leads to it from another row."""
     return (
         Q(**{f"{prefix}heard_at": None})
         | Q(**{f"{prefix}synced_at": None})

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from django.db.models import Exists, F, OuterRef, Q, Sum
 from django.db.models.functions import Coalesce
-from quotas.drift import recompute_usage
 
 from clusters.models import NodeAccelerator, ObservedPod
 from jobs.models import Allocation, Attempt, Job
 from portal.core import clock
+from quotas.drift import recompute_usage
 
 # The mirror is behind the cluster by a moment: a job that started just now may have no pod yet.
 SETTLED = timedelta(seconds=30)

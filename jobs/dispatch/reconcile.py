@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 import structlog
-from clusters.selectors.capacity import stale_cluster_ids
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError, Unreachable
 from clusters.models import ObservedObject, ObservedPod
+from clusters.selectors.capacity import stale_cluster_ids
 from jobs.dispatch import replicas, run, start, stop
 from jobs.dispatch.progress import FencedOffError, advance
 from jobs.dispatch.view import View, load_views

@@ -1,6 +1,6 @@
 """A job and its attempt -> the objects that are sent to the cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 
@@ -10,6 +10,7 @@ from clusters.manifests.values import Identity
 from jobs.dispatch.view import View
 from jobs.jobspec.checks import parse
 from jobs.jobspec.manifest_out import Place, gang_values, serve_values
+from jobs.models import Attempt, Job
 
 _KINDS: Mapping[str, str] = {"Job": "jobs", "Deployment": "deployments", "Service": "services"}
 
@@ -35,38 +36,42 @@ def owned_objects(view: View) -> list[tuple[str, JsonObject]]:
 
 def selector(view: View) -> str:
     """The label query for all pods of the attempt."""
-    return names.attempt_selector(_identity(view))
+    return names.attempt_selector(_identity(view.job, view.attempt))
+
+
+def objects_of(job: Job, attempt: Attempt, nodes: Sequence[str]) -> list[JsonObject]:
+    """All objects of an attempt as they are created, the main one first; `nodes` has one name per rank."""
+    spec = parse(job.spec)
+    identity, place = _identity(job, attempt), _place(attempt, nodes)
+    if job.is_service:
+        return serve.objects(serve_values(spec, identity, place))
+    return gang.objects(gang_values(spec, identity, place))
 
 
 def _objects(view: View) -> list[tuple[str, JsonObject]]:
-    spec = parse(view.job.spec)
-    identity, place = _identity(view), _place(view)
-    if view.job.is_service:
-        made = serve.objects(serve_values(spec, identity, place))
-    else:
-        made = gang.objects(gang_values(spec, identity, place))
+    made = objects_of(view.job, view.attempt, [row.node.name for row in view.held])
     return [(_KINDS[str(body["kind"])], body) for body in made]
 
 
-def _identity(view: View) -> Identity:
+def _identity(job: Job, attempt: Attempt) -> Identity:
     return Identity(
-        name=view.attempt.object_name,
-        namespace=view.attempt.namespace,
+        name=attempt.object_name,
+        namespace=attempt.namespace,
         domain=settings.MUSTER_DOMAIN,
         installation=settings.MUSTER_INSTALLATION,
-        run=view.job.uid,
-        attempt=view.attempt.number,
+        run=job.uid,
+        attempt=attempt.number,
         # One attempt has one author of its objects, so its number is its epoch.
-        epoch=view.attempt.number,
-        tenant=view.job.team.slug,
+        epoch=attempt.number,
+        tenant=job.team.slug,
     )
 
 
-def _place(view: View) -> Place:
+def _place(attempt: Attempt, nodes: Sequence[str]) -> Place:
     return Place(
-        accelerator_resource=view.attempt.resource_name,
+        accelerator_resource=attempt.resource_name,
         code_image=settings.MUSTER_GIT_IMAGE,
-        workers=view.attempt.workers,
-        plan=tuple(row.node.name for row in view.held),
-        restarts=view.attempt.number - 1,
+        workers=attempt.workers,
+        plan=tuple(nodes),
+        restarts=attempt.number - 1,
     )

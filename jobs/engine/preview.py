@@ -7,7 +7,7 @@ from jobs.engine.snapshot import Loaded
 from jobs.engine.workloads import Indices, workload_of
 from jobs.models import Cycle
 from jobs.scheduler.decide import can_ever_fit, decide
-from jobs.scheduler.types import Admission, Reason, Wait, Workload
+from jobs.scheduler.types import Admission, Outcome, Reason, Snapshot, Wait, Workload
 from jobs.services.submit import Request, job_of
 from portal.core import clock
 
@@ -24,7 +24,9 @@ class Preview:
     admission: Admission | None
     wait: Wait | None
     never: Reason | None
-    ahead: int
+    workload: Workload
+    # Runs of the same queue that wait before it, the next one first, by uid.
+    before: tuple[str, ...]
 
     @property
     def cluster(self) -> str:
@@ -45,16 +47,16 @@ def preview(request: Request) -> Preview:
     workload = replace(_workload(request, loaded.indices), id=PREVIEW_ID)
     with_it = replace(loaded.snapshot, workloads=(*loaded.snapshot.workloads, workload))
     outcome = decide(with_it)
-    admission = next((row for row in outcome.admissions if row.workload == PREVIEW_ID), None)
     wait = next((row for row in outcome.waits if row.workload == PREVIEW_ID), None)
     last = Cycle.objects.order_by("-pk").values_list("pk", flat=True).first()
     return Preview(
         cycle=last or 0,
         loaded=loaded,
-        admission=admission,
+        admission=next((row for row in outcome.admissions if row.workload == PREVIEW_ID), None),
         wait=wait,
         never=can_ever_fit(with_it, workload),
-        ahead=wait.position - 1 if wait else 0,
+        workload=workload,
+        before=_before(with_it, outcome, workload) if wait else (),
     )
 
 
@@ -62,3 +64,9 @@ def _workload(request: Request, indices: Indices) -> Workload:
     job = job_of(request)
     job.created_at = clock.now()
     return workload_of(job, job.workers, None, indices)
+
+
+def _before(world: Snapshot, outcome: Outcome, workload: Workload) -> tuple[str, ...]:
+    same_queue = {row.id for row in world.workloads if row.queue == workload.queue}
+    order = [wait.workload for wait in outcome.waits if wait.workload in same_queue]
+    return tuple(order[: order.index(PREVIEW_ID)])

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from clusters.selectors.capacity import stale_cluster_ids
-
 from jobs.explain.stored import sentence_of
 from jobs.models import Job
 from jobs.selectors.placement import AttemptPlace, RankPlace, places_of
@@ -53,7 +52,7 @@ def _document(job: Job, places: Sequence[AttemptPlace], stale: set[int]) -> Docu
         "attempts": [_attempt(place) for place in places],
         "cluster_stale": bool(holds and newest and newest.attempt.cluster_id in stale),
         "commit": job.commit or None,
-        "endpoint": _endpoint(job, newest) if holds else None,
+        "endpoint": endpoint_of(job, newest) if holds else None,
         "replicas_ready": newest.ready if newest and holds else 0,
         "warnings": job.warnings,
         "parent": job.parent.uid if job.parent else None,
@@ -125,7 +124,8 @@ def _attempt(place: AttemptPlace) -> Document:
     }
 
 
-def _endpoint(job: Job, place: AttemptPlace | None) -> str | None:
+def endpoint_of(job: Job, place: AttemptPlace | None) -> str | None:
+    """The address of a service inside its cluster."""
     port = job.spec.get("service_port")
     if not job.is_service or place is None or port is None:
         return None

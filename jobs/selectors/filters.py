@@ -1,11 +1,13 @@
 """Filters of job lists, for pages and REST alike."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from jobs.models import Job
+from portal.core import clock
 from portal.core.errors import DomainError
 
 # Words for several states at once.
@@ -24,7 +26,7 @@ class FilterError(DomainError):
 
 
 def filtered(jobs: QuerySet[Job], params: Mapping[str, str]) -> QuerySet[Job]:
-    """Narrow a list by `state kind team queue owner q label`; unknown names of teams and people match nothing."""
+    """Narrow a list by `state kind team queue owner days q label`; unknown names of teams and people match nothing."""
     if state := params.get("state"):
         jobs = jobs.filter(state__in=_states(state))
     if kind := params.get("kind"):
@@ -35,6 +37,8 @@ def filtered(jobs: QuerySet[Job], params: Mapping[str, str]) -> QuerySet[Job]:
     if label := params.get("label"):
         key, _sign, value = _text("label", label).partition("=")
         jobs = jobs.filter(Q(labels__contains={key: value}) if value else Q(labels__has_key=key))
+    if days := params.get("days"):
+        jobs = jobs.filter(created_at__gte=clock.now() - timedelta(days=_days(days)))
     if search := params.get("q"):
         jobs = _searched(jobs, _text("q", search))
     return jobs
@@ -45,6 +49,12 @@ def _states(value: str) -> list[str]:
     for word in _text("state", value).split(","):
         states += GROUPS.get(word) or [_one_of("state", word, [*Job.State.values, *GROUPS])]
     return states
+
+
+def _days(value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and len(value) <= 4 and int(value)):
+        raise FilterError(_("Days are a whole number from 1 to 9999."), field="days")
+    return int(value)
 
 
 def _searched(jobs: QuerySet[Job], text: str) -> QuerySet[Job]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Q
 
@@ -27,6 +28,7 @@ class RankPlace:
     message: str
     restarts: int
     exit_code: int | None
+    checkpoint_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,16 @@ class AttemptPlace:
     def ready(self) -> int:
         """How many ranks are up."""
         return sum(rank.is_ready for rank in self.ranks)
+
+    @property
+    def flavor(self) -> str:
+        """The type of its GPUs."""
+        return self.ranks[0].flavor if self.ranks else ""
+
+    @property
+    def checkpoint_at(self) -> datetime | None:
+        """When it last told of a checkpoint."""
+        return max((rank.checkpoint_at for rank in self.ranks if rank.checkpoint_at), default=None)
 
 
 def places_of(jobs: Iterable[Job], *, newest_only: bool = True) -> dict[int, list[AttemptPlace]]:
@@ -102,4 +114,5 @@ def _rank(row: Allocation, pods: list[ObservedPod]) -> RankPlace:
         message=pod.message if pod else "",
         restarts=pod.restarts if pod else 0,
         exit_code=pod.exit_code if pod else None,
+        checkpoint_at=pod.checkpoint_at if pod else None,
     )

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth import aget_user
-from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
 from portal.identity.models import User
+from portal.live.connections import give_back
 from portal.live.hub import Notice, hub
 from portal.live.topics import allowed_topics
 
@@ -31,7 +31,7 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
     if not isinstance(user, User) or (topics := await _allowed(user, asked)) is None:
         raise Http404
     # Without this the stream would keep its database connection until the page is closed.
-    await sync_to_async(connections.close_all)()
+    await sync_to_async(give_back)()
     response = StreamingHttpResponse(_events(user, topics), content_type="text/event-stream")
     response["Cache-Control"] = "no-cache"
     response["X-Accel-Buffering"] = "no"
@@ -55,7 +55,7 @@ async def _events(user: User, topics: frozenset[str]) -> AsyncIterator[bytes]:
 
 async def _allowed(user: User, topics: list[str] | frozenset[str]) -> frozenset[str] | None:
     allowed = await sync_to_async(_read_again)(user, topics)
-    await sync_to_async(connections.close_all)()
+    await sync_to_async(give_back)()
     return allowed
 
 

@@ -4,6 +4,7 @@ Registered as builtins, so templates need no `{% load %}`. Amounts come wrapped 
 page would show "h 12" else.
 """
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -189,6 +190,16 @@ def confirm(context: Context, content: str, id: str, title: str, **options: Any)
 def data_table(context: Context, content: str, label: str, **options: Any) -> SafeString:
     """The shell of a table: scrolls sideways by keyboard, turns rows into two lines on a narrow page."""
     return _component(context, "table", {"content": content, "label": label, **options})
+
+
+@register.simple_block_tag
+def cell(content: str, id: str, tag: str = "span", **attributes: str) -> SafeString:  # noqa: A002
+    """A live cell: `data-v` follows from what it shows, so a page that asks again patches only what changed."""
+    version = f"{zlib.crc32(content.encode()):08x}"
+    rest = format_html_join("", ' {}="{}"', attributes.items())
+    return format_html(
+        '<{} id="{}" data-v="{}"{}>{}</{}>', SafeString(tag), id, version, rest, content, SafeString(tag)
+    )
 
 
 @register.simple_tag(takes_context=True)

@@ -1,0 +1,35 @@
+"""One act on many jobs: each is checked and done for itself, and the tally says what came of it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from jobs.models import Job
+from jobs.permissions import can_control
+from portal.core.errors import DomainError
+from portal.identity.models import User
+
+MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many were done, not allowed to this person, and refused for another reason (over already, changed)."""
+
+    done: int = 0
+    not_allowed: int = 0
+    refused: int = 0
+
+
+def each(jobs: Iterable[Job], *, user: User, roles: Mapping[int, str], act: Callable[[Job], None]) -> Tally:
+    """Do `act` to every job that the person controls."""
+    done = not_allowed = refused = 0
+    for job in jobs:
+        if not can_control(user, roles.get(job.team_id), job):
+            not_allowed += 1
+            continue
+        try:
+            act(job)
+            done += 1
+        except DomainError:
+            refused += 1
+    return Tally(done, not_allowed, refused)

@@ -1,0 +1,69 @@
+"""Jobs as they stand after some time: with a place, pods, an end. Rows only; the driver is tested elsewhere."""
+
+from datetime import timedelta
+
+from clusters.models import Node, ObservedPod
+from jobs.models import Allocation, Attempt, Job
+from portal.core import clock
+from portal.identity.models import Team, User
+from tests.factories import make_job
+from tests.jobs.conftest import Supply
+
+SPEC = {"name": "train", "team": "vision", "kind": "training", "workload": "job", "image": "team/torch:2.9"}
+
+
+def make_placed(team: Team, owner: User, supply: Supply, *, state: str = "running", **fields: object) -> Job:
+    """Make a run of two workers with eight GPUs each, in one rack, with a pod for each rank."""
+    now = clock.now()
+    values = {"workers": 2, "gpus_per_worker": 8, "spec": SPEC, "state": state, "started_at": now, **fields}
+    job = make_job(team, owner, queue=supply.queue, **values)
+    attempt = Attempt.objects.create(
+        job=job,
+        number=1,
+        cluster=supply.cluster,
+        namespace=team.namespace,
+        object_name=f"m-{job.uid}-a1",
+        workers=job.workers,
+        level="rack",
+        resource_name="nvidia.com/gpu",
+        step="ended" if job.is_final else "running",
+        step_at=now,
+        due_at=now + timedelta(hours=1),
+        started_at=now,
+    )
+    for rank, node in enumerate(Node.objects.order_by("name")[: job.workers]):
+        Allocation.objects.create(
+            attempt=attempt,
+            rank=rank,
+            node=node,
+            node_uid=node.uid,
+            flavor=supply.flavor,
+            queue_id=supply.queue.pk,
+            gpus=job.gpus_per_worker,
+            cpu_milli=0,
+            memory_mib=0,
+            made_at=now,
+            released_at=now if job.is_final else None,
+        )
+        make_pod(job, attempt, rank, node)
+    return job
+
+
+def make_pod(job: Job, attempt: Attempt, rank: int, node: Node, **fields: object) -> ObservedPod:
+    """Make the pod of a rank as it was seen last."""
+    values = {
+        "cluster": attempt.cluster,
+        "uid": f"pod-{job.uid}-{rank}",
+        "namespace": attempt.namespace,
+        "name": f"{attempt.object_name}-{rank}-abcde",
+        "run": job.uid,
+        "attempt": attempt.number,
+        "rank": rank,
+        "node_name": node.name,
+        "phase": "Running",
+        "is_ready": True,
+        "resource_version": "1",
+        "seen_at": clock.now(),
+        **fields,
+    }
+    return ObservedPod.objects.create(**values)

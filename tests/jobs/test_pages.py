@@ -1,0 +1,278 @@
+"""Lists, the page of a job and the home: what they say, what they cost, and to whom they say nothing."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from clusters.models import Cluster, GpuSample, Node, ObservedPod
+from jobs.models import Job
+from portal.core import clock
+from portal.identity.models import Team, User
+from tests.factories import make_job
+from tests.jobs.conftest import Supply
+from tests.jobs.scenes import make_placed
+
+BrowserOf = Callable[[User], Client]
+pytestmark = pytest.mark.django_db
+MOST_QUERIES = 10
+
+
+def text(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.fixture
+def many(team: Team, alice: User, supply: Supply) -> list[Job]:
+    placed = [make_placed(team, alice, supply) for _each in range(3)]
+    failed = make_placed(team, alice, supply, state="failed", finished_at=clock.now(), outcome_code="oom")
+    waiting = [make_job(team, alice, queue=supply.queue) for _each in range(4)]
+    samples = [
+        GpuSample(at=clock.now(), cluster_id=supply.cluster.pk, node_id=1, gpu="g", index=0, run=job.uid, rank=0)
+        for job in placed
+    ]
+    GpuSample.objects.bulk_create(samples)
+    return [*placed, failed, *waiting]
+
+
+@pytest.mark.parametrize("address", ["/", "/jobs/", "/services/", "/jobs/{uid}/", "/jobs/{uid}/?tab=ranks"])
+def test_a_page_costs_at_most_ten_queries(address: str, alice: User, many: list[Job], browser_of: BrowserOf) -> None:
+    client = browser_of(alice)
+    address = address.format(uid=many[0].uid)
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        text(client, address)
+
+    assert len(queries) <= MOST_QUERIES, "\n".join(query["sql"][:160] for query in queries.captured_queries)
+
+
+def test_the_list_says_why_and_where(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    make_placed(team, alice, supply)
+    numbers = {"free": 8, "asked": 16, "flavor": "h100"}
+    make_job(team, alice, queue=supply.queue, name="vit", reason_code="capacity", reason_numbers=numbers)
+    html = text(browser_of(alice), "/jobs/")
+
+    assert "sim-east, rack r0" in html
+    assert "2 x 8 h100" in html
+    assert "16" in html.partition("vit-")[2]
+    assert 'data-live="/live/?topic=team%3A' in html
+
+
+def test_filters_live_in_the_address(alice: User, bob: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    make_job(team, alice, queue=supply.queue, name="mine")
+    make_job(team, bob, queue=supply.queue, name="his", labels={"exp": "a"})
+    old = make_job(team, alice, queue=supply.queue, name="old", state="failed")
+    Job.objects.filter(pk=old.pk).update(created_at=clock.now() - timedelta(days=40))
+    client = browser_of(alice)
+
+    def names(query: str) -> set[str]:
+        return {row.job.name for row in client.get(f"/jobs/?{query}").context["rows"]}
+
+    assert names("") == {"mine", "his", "old"}
+    assert names("mine=1") == {"mine", "old"}
+    assert names("state=live") == {"mine", "his"}
+    assert names("days=7") == {"mine", "his"}
+    assert names("label=exp%3Da") == {"his"}
+    assert names("q=hi") == {"his"}
+    assert names("team=all&state=failed") == {"old"}
+
+
+@pytest.mark.parametrize("query", ["state=nonsense", "days=x", "cursor=%00", "q=" + "a" * 200, "kind=cron"])
+def test_nonsense_in_the_address_is_a_400(query: str, alice: User, supply: Supply, browser_of: BrowserOf) -> None:
+    assert browser_of(alice).get(f"/jobs/?{query}").status_code == 400
+
+
+def test_an_empty_list_tells_how_to_begin_and_a_filtered_one_how_to_clear(
+    alice: User, supply: Supply, browser_of: BrowserOf
+) -> None:
+    client = browser_of(alice)
+
+    assert "Start a run" in text(client, "/jobs/")
+    assert "Clear filters" in text(client, "/jobs/?state=failed")
+
+
+def test_older_and_newer_lead_through_all_jobs(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    for _each in range(60):
+        make_job(team, alice, queue=supply.queue)
+    client = browser_of(alice)
+    first = client.get("/jobs/").context
+    second = client.get("/jobs/" + first["pager"]["older_url"]).context
+
+    assert (len(first["rows"]), len(second["rows"])) == (50, 10)
+    assert not {row.job.pk for row in first["rows"]} & {row.job.pk for row in second["rows"]}
+    assert first["pager"]["newer_url"] == ""
+    assert second["pager"]["newer_url"]
+
+
+def test_selected_jobs_are_cancelled_each_with_its_own_right(
+    alice: User, bob: User, charlie: User, team: Team, other_team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    own, hers, foreign = (
+        make_job(team, bob, queue=supply.queue),
+        make_job(team, alice, queue=supply.queue),
+        make_job(other_team, charlie),
+    )
+    answer = browser_of(bob).post("/jobs/cancel/", {"job": [own.uid, hers.uid, foreign.uid]}, follow=True)
+
+    states = dict(Job.objects.values_list("uid", "state"))
+    assert states == {own.uid: "cancelled", hers.uid: "queued", foreign.uid: "queued"}
+    html = answer.content.decode()
+    assert "Cancel asked for 1 job." in html
+    assert "1 is not yours to change." in html
+
+
+def test_selected_jobs_get_a_label_and_nonsense_is_refused(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    job = make_job(team, alice, queue=supply.queue)
+    client = browser_of(alice)
+    client.post("/jobs/label/", {"job": [job.uid], "label": "exp=a"})
+    refused = client.post("/jobs/label/", {"job": [job.uid], "label": "kubernetes.io/x=a"}, follow=True)
+
+    job.refresh_from_db()
+    assert job.labels == {"exp": "a"}
+    assert "reserved" in refused.content.decode()
+
+
+def test_a_waiting_job_says_why_first(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    numbers = {"queue": "vision", "used": 30, "nominal": 32, "asked": 8, "flavor": "h100"}
+    job = make_job(
+        team, alice, queue=supply.queue, reason_code="quota", reason_numbers=numbers, position=2, gpus_ahead=32
+    )
+    html = text(browser_of(alice), f"/jobs/{job.uid}/")
+
+    assert "30 of 32 h100 GPUs are used" in html
+    assert "Position 2 in its queue, 32 GPUs ahead." in html
+    assert "Its place in the queue is." in html
+
+
+def test_a_failed_job_names_rank_code_and_log(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    outcome = {"outcome_code": "oom", "outcome_rank": 1, "exit_code": 137, "outcome_message": "killed at step 4,120"}
+    job = make_placed(team, alice, supply, state="failed", finished_at=clock.now(), **outcome)
+    html = text(browser_of(alice), f"/jobs/{job.uid}/")
+
+    assert "Out of memory, rank 1, exit code 137" in html
+    assert "killed at step 4,120" in html
+    assert "?tab=logs" in html
+    assert "data-final" in html
+
+
+def test_stopping_a_run_says_what_is_lost(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    now = clock.now()
+    job = make_placed(team, alice, supply, started_at=now - timedelta(hours=3))
+    job.attempts.update(started_at=now - timedelta(hours=3))
+    client = browser_of(alice)
+    assert "48.0 GPU-hours are lost." in text(client, f"/jobs/{job.uid}/")
+
+    ObservedPod.objects.filter(run=job.uid, rank=0).update(checkpoint_at=now - timedelta(minutes=30))
+    assert "8.0 GPU-hours are lost." in text(client, f"/jobs/{job.uid}/")
+
+
+@pytest.mark.parametrize("tab", ["overview", "logs", "charts", "ranks", "events", "yaml"])
+def test_every_tab_shows_with_and_without_a_place(
+    tab: str, alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    client = browser_of(alice)
+    waiting = make_job(team, alice, queue=supply.queue, spec={"name": "w", "image": "a", "kind": "training"})
+    placed = make_placed(team, alice, supply)
+
+    assert client.get(f"/jobs/{waiting.uid}/?tab={tab}").status_code == 200
+    assert client.get(f"/jobs/{placed.uid}/?tab={tab}").status_code == 200
+    assert client.get(f"/jobs/{placed.uid}/?tab={tab}", headers={"HX-Request": "true"}).status_code == 200
+
+
+def test_an_unknown_tab_is_missing(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    job = make_job(team, alice, queue=supply.queue)
+
+    assert browser_of(alice).get(f"/jobs/{job.uid}/?tab=nothing").status_code == 404
+
+
+def test_a_live_answer_has_the_cells_and_not_the_frame(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    job = make_placed(team, alice, supply)
+    client = browser_of(alice)
+    for address in (f"/jobs/{job.uid}/", "/jobs/", "/"):
+        html = client.get(address, headers={"HX-Request": "true"}).content.decode()
+        assert "<html" not in html
+        assert "data-v=" in html
+    html = client.get(f"/jobs/{job.uid}/", headers={"HX-Request": "true"}).content.decode()
+    assert 'id="head-state"' in html
+
+
+def test_a_stale_cluster_marks_what_was_heard_last(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    job = make_placed(team, alice, supply)
+    Cluster.objects.update(heard_at=clock.now() - timedelta(minutes=2))
+    client = browser_of(alice)
+
+    assert "no word from sim-east for" in text(client, f"/jobs/{job.uid}/")
+    assert "m-is-stale" in text(client, "/jobs/")
+
+
+def test_a_foreign_job_is_as_missing_as_none(
+    alice: User, charlie: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    job = make_job(team, alice, queue=supply.queue)
+    client = browser_of(charlie)
+
+    for uid in (job.uid, "000000000000"):
+        assert client.get(f"/jobs/{uid}/").status_code == 404
+        assert client.get(f"/train/?from={uid}").status_code == 404
+        for act in ("cancel", "scale", "again"):
+            assert client.post(f"/jobs/{uid}/{act}/").status_code == 404
+    assert job.full_name not in text(client, "/jobs/?team=all")
+
+
+def test_a_viewer_sees_and_changes_nothing(
+    alice: User, victor: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    job = make_job(team, alice, queue=supply.queue)
+    client = browser_of(victor)
+    html = text(client, f"/jobs/{job.uid}/")
+
+    assert "Run again" not in html
+    assert 'data-dialog-open="cancel"' not in html
+    for act in ("cancel", "scale", "again"):
+        assert client.post(f"/jobs/{job.uid}/{act}/").status_code == 403
+
+
+def test_a_service_is_scaled_in_its_page(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
+    job = make_job(
+        team, alice, queue=supply.queue, kind="inference", workers=3, spec={"replicas": 3, "kind": "inference"}
+    )
+    client = browser_of(alice)
+    client.post(f"/jobs/{job.uid}/scale/", {"replicas": "5"})
+    refused = client.post(f"/jobs/{job.uid}/scale/", {"replicas": "-1"}, follow=True)
+
+    job.refresh_from_db()
+    assert job.workers == 5
+    assert "from 0 to 100" in refused.content.decode()
+
+
+def test_home_tells_what_is_free_mine_and_needs_me(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    failed = make_placed(team, alice, supply, state="failed", finished_at=clock.now(), outcome_code="oom")
+    running = make_placed(team, alice, supply)
+    node = Node.objects.get(name="n3")
+    node.accelerators.update(held=6)
+    html = text(browser_of(alice), "/")
+
+    assert "3 x 8 h100" in html
+    assert ">26</bdi>" in html
+    assert html.index(failed.full_name) < html.index(running.full_name)
+    assert "running 1, queued 0" in html
+
+
+def test_home_without_a_team_or_a_cluster_still_answers(admin: User, browser_of: BrowserOf) -> None:
+    html = text(browser_of(admin), "/")
+
+    assert "No cluster with GPUs is registered yet." in html
