@@ -47,6 +47,7 @@ class Inbox:
     def __init__(self) -> None:
         self._batch = Batch()
         self._filled = threading.Condition()
+        self._is_closed = False
 
     def put_list(self, kind: str, items: list[JsonObject]) -> None:
         """Add a whole list."""
@@ -61,13 +62,15 @@ class Inbox:
             self._filled.notify()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until something is there; False after the time-out."""
+        """Wait until something is there; False after the time-out, and at once when closed."""
         with self._filled:
-            return self._filled.wait_for(lambda: bool(self._batch), timeout_s)
+            self._filled.wait_for(lambda: bool(self._batch) or self._is_closed, timeout_s)
+            return bool(self._batch)
 
-    def wake(self) -> None:
-        """Let a waiting thread look around."""
+    def close(self) -> None:
+        """Let nobody wait any more."""
         with self._filled:
+            self._is_closed = True
             self._filled.notify()
 
     def take(self) -> Batch:

@@ -97,7 +97,7 @@ class ClusterLoop(threading.Thread):
         self._stopping.set()
         for thread in self._threads:
             thread.stop()
-        self._inbox.wake()
+        self._inbox.close()
 
     def _turn(self) -> None:
         if self._inbox.wait(_IDLE_S):
