@@ -188,7 +188,8 @@ def test_an_outage_makes_the_cluster_stale_and_nothing_is_taken_for_gone(
     eventually(lambda: Cluster.objects.exclude(last_error="").exists())
     eventually(lambda: is_fresh(cluster))
     assert present("ours")
-    assert Cluster.objects.get().last_error == ""
+    # Claims are not essential: the cluster counts as heard before their stream is back.
+    eventually(lambda: Cluster.objects.get().last_error == "")
 
 
 @pytest.mark.parametrize("by_status", [True, False])
