@@ -242,6 +242,8 @@ MUSTER_START_S = env.float("MUSTER_START_S", default=900.0)
 MUSTER_PULL_GRACE_S = env.float("MUSTER_PULL_GRACE_S", default=120.0)
 MUSTER_GIT_IMAGE = env.str("MUSTER_GIT_IMAGE", default="alpine/git:2.47.2")
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)
+# Who holds a cluster's GPUs: the floor above the clusters knows, so it is named here.
+MUSTER_GPU_HOLDERS = "jobs.selectors.holders.holders_by_node"
 
 LOGGING = logging_config(
     json=env.bool("MUSTER_LOG_JSON", default=not DEMO), level=env.str("MUSTER_LOG_LEVEL", default="INFO")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Max, Prefetch, QuerySet
+from django.db.models import F, OuterRef, Prefetch, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
-from clusters.models import Cluster, GpuSample, Node, NodeAccelerator, NodeEvent, TopologyLevel
+from clusters.models import Cluster, GpuSample, Node, NodeAccelerator, NodeEvent
 from clusters.selectors.capacity import is_stale
 
 # Labels by which the vendors' discovery says that a driver is loaded.
@@ -60,15 +60,23 @@ def all_nodes() -> QuerySet[Node]:
 
 def node_detail(cluster_name: str, node_name: str, now: datetime) -> NodeDetail | None:
     """Return a node, also one that left; None if there never was one of that name."""
-    node = Node.objects.filter(cluster__name=cluster_name, name=node_name).select_related("cluster").first()
-    if node is None:
+    heard = GpuSample.objects.filter(node_id=OuterRef("pk")).order_by("-at").values("at")[:1]
+    # One row a level of its cluster, and one for a cluster without any: node, levels and exporter in one query.
+    rows = list(
+        Node.objects.filter(cluster__name=cluster_name, name=node_name)
+        .select_related("cluster")
+        .annotate(
+            heard_at=Subquery(heard),
+            level_name=F("cluster__levels__name"),
+            label_key=F("cluster__levels__label_key"),
+        )
+        .order_by("cluster__levels__depth")
+    )
+    if not rows:
         return None
-    levels = [
-        (level.name, node.labels.get(level.label_key, ""))
-        for level in TopologyLevel.objects.filter(cluster=node.cluster)
-    ]
+    node, heard_at = rows[0], rows[0].heard_at
+    levels = [(row.level_name, row.labels.get(row.label_key, "")) for row in rows if row.level_name is not None]
     accelerators = list(node.accelerators.select_related("flavor").order_by("flavor__rank", "flavor__name"))
-    heard_at = GpuSample.objects.filter(node_id=node.pk).aggregate(at=Max("at"))["at"]
     return NodeDetail(
         node=node,
         accelerators=accelerators,

@@ -1,11 +1,12 @@
 """The map of a cluster: its levels from wide to narrow, its nodes, and one cell for each GPU."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from clusters.models import Cluster, Node, NodeAccelerator, TopologyLevel
+from clusters.models import Cluster, Node, TopologyLevel
 
 
 class CellState(StrEnum):
@@ -20,11 +21,40 @@ class CellState(StrEnum):
 
 
 class Holder(NamedTuple):
-    """Who holds GPUs of a node, for the floor above to say: what to write, where it leads, and how many."""
+    """Who holds a part of a node, for the floor above to say: what to write, where it leads, and how much it is.
+
+    An empty `url`: the person may not see it. `run` is the label of its pods, by which measurements find it; it is
+    not for people. CPU in thousandths of a core, memory in MiB.
+    """
 
     label: str
     url: str
     gpus: int
+    run: str = ""
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    pods: int = 0
+
+
+class Share(NamedTuple):
+    """How many GPUs of one flavor a node has, can give, gives to others, and holds for us."""
+
+    flavor: str
+    capacity: int
+    allocatable: int
+    foreign: int
+    held: int
+
+
+class NodeShares(NamedTuple):
+    """One node and its GPUs as the map reads them."""
+
+    id: int
+    name: str
+    labels: Mapping[str, str]
+    is_ready: bool
+    is_cordoned: bool
+    shares: Sequence[Share]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +65,7 @@ class GpuCell:
     flavor: str
     label: str = ""
     url: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +77,7 @@ class NodeBox:
     is_ready: bool
     is_cordoned: bool
     cells: Sequence[GpuCell]
+    holders: Sequence[Holder] = ()
 
     @property
     def free(self) -> int:
@@ -78,57 +110,98 @@ class Domain:
         return sum(len(node.cells) for node in self.all_nodes)
 
 
-def cluster_map(cluster: Cluster, holders: Mapping[int, Sequence[Holder]] | None = None) -> Domain:
-    """Return the cluster as the root of its domains, in three queries whatever its size.
+def cluster_map(
+    cluster: Cluster,
+    holders: Mapping[int, Sequence[Holder]] | None = None,
+    *,
+    levels: Sequence[TopologyLevel] | None = None,
+) -> Domain:
+    """Return the cluster as the root of its domains, in one query (two without `levels`) whatever its size.
 
     `holders`, by node id, names what holds the GPUs; without it a used GPU is just used.
     """
-    levels = list(TopologyLevel.objects.filter(cluster=cluster))
-    nodes = Node.objects.filter(cluster=cluster, gone_at=None).prefetch_related("accelerators__flavor")
-    root = Domain(level="", name=cluster.name)
+    known = list(TopologyLevel.objects.filter(cluster=cluster)) if levels is None else levels
+    return _tree(cluster.name, known, _nodes([cluster.pk])[cluster.pk], holders or {})
+
+
+def cluster_maps(clusters: Sequence[Cluster]) -> dict[int, Domain]:
+    """Return the maps of many clusters, whose levels are prefetched, by the cluster's id. One query."""
+    nodes = _nodes([cluster.pk for cluster in clusters])
+    return {cluster.pk: _tree(cluster.name, list(cluster.levels.all()), nodes[cluster.pk], {}) for cluster in clusters}
+
+
+def cells_of(node: NodeShares, holders: Sequence[Holder] = ()) -> list[GpuCell]:
+    """Return the GPUs of a node: those that we use, those that others use, idle ones, broken ones."""
+    owners = [holder for holder in holders for _gpu in range(holder.gpus)]
+    idle_state = _idle_state(node)
+    cells: list[GpuCell] = []
+    for each in node.shares:
+        known, owners = owners[: each.held], owners[each.held :]
+        idle = max(0, each.allocatable - each.held - each.foreign)
+        broken = max(0, each.capacity - max(each.allocatable, each.held + each.foreign))
+        cells += [GpuCell(CellState.USED, each.flavor, one.label, one.url, one.run) for one in known]
+        cells += [GpuCell(CellState.USED, each.flavor)] * (each.held - len(known))
+        cells += [GpuCell(CellState.FOREIGN, each.flavor)] * each.foreign
+        cells += [GpuCell(idle_state, each.flavor)] * idle
+        cells += [GpuCell(CellState.BROKEN, each.flavor)] * broken
+    return cells
+
+
+def _nodes(cluster_ids: Collection[int]) -> dict[int, list[NodeShares]]:
+    """Read the nodes with their GPUs as one flat query: a node without GPUs is one row, with empty columns."""
+    rows = (
+        Node.objects.filter(cluster__in=cluster_ids, gone_at=None)
+        .order_by("pk", "accelerators__flavor__rank", "accelerators__flavor__name")
+        .values_list(
+            "cluster_id",
+            *("pk", "name", "labels", "is_ready", "is_cordoned"),
+            *(f"accelerators__{name}" for name in ("flavor__name", "capacity", "allocatable", "foreign", "held")),
+        )
+    )
+    found: dict[int, list[NodeShares]] = defaultdict(list)
+    for cluster_id, *row in rows:
+        nodes, (node_id, *facts), share = found[cluster_id], row[:5], row[5:]
+        shares = [] if share[0] is None else [Share(*share)]
+        if nodes and nodes[-1].id == node_id:
+            nodes[-1] = nodes[-1]._replace(shares=[*nodes[-1].shares, *shares])
+        else:
+            nodes.append(NodeShares(node_id, *facts, shares=shares))
+    return found
+
+
+def _tree(
+    name: str,
+    levels: Sequence[TopologyLevel],
+    nodes: Iterable[NodeShares],
+    holders: Mapping[int, Sequence[Holder]],
+) -> Domain:
+    root = Domain(level="", name=name)
     for node in sorted(nodes, key=lambda node: _order(node, levels)):
         home = root
         for level in levels:
             home = _child(home, level.name, node.labels.get(level.label_key, ""))
-        home.nodes.append(_box(node, (holders or {}).get(node.pk, ())))
+        home.nodes.append(_box(node, holders.get(node.id, ())))
     return root
 
 
-def cells_of(node: Node, accelerators: Iterable[NodeAccelerator], holders: Sequence[Holder] = ()) -> list[GpuCell]:
-    """Return the GPUs of a node: those that we use, those that others use, idle ones, broken ones."""
-    names = [(holder.label, holder.url) for holder in holders for _gpu in range(holder.gpus)]
-    cells: list[GpuCell] = []
-    for each in accelerators:
-        flavor = each.flavor.name
-        for label, url in [*names[: each.held], *[("", "")] * max(0, each.held - len(names))]:
-            cells.append(GpuCell(CellState.USED, flavor, label, url))
-        names = names[each.held :]
-        idle = max(0, each.allocatable - each.held - each.foreign)
-        broken = max(0, each.capacity - max(each.allocatable, each.held + each.foreign))
-        cells += [GpuCell(CellState.FOREIGN, flavor)] * each.foreign
-        cells += [GpuCell(_idle_state(node), flavor)] * idle
-        cells += [GpuCell(CellState.BROKEN, flavor)] * broken
-    return cells
-
-
-def _box(node: Node, holders: Sequence[Holder]) -> NodeBox:
-    accelerators = sorted(node.accelerators.all(), key=lambda each: (each.flavor.rank, each.flavor.name))
+def _box(node: NodeShares, holders: Sequence[Holder]) -> NodeBox:
     return NodeBox(
-        id=node.pk,
+        id=node.id,
         name=node.name,
         is_ready=node.is_ready,
         is_cordoned=node.is_cordoned,
-        cells=cells_of(node, accelerators, holders),
+        cells=cells_of(node, holders),
+        holders=holders,
     )
 
 
-def _idle_state(node: Node) -> CellState:
+def _idle_state(node: NodeShares) -> CellState:
     if not node.is_ready:
         return CellState.NOT_READY
     return CellState.CORDONED if node.is_cordoned else CellState.FREE
 
 
-def _order(node: Node, levels: Sequence[TopologyLevel]) -> tuple[tuple[bool, str], ...]:
+def _order(node: NodeShares, levels: Sequence[TopologyLevel]) -> tuple[tuple[bool, str], ...]:
     # Nodes without a label come after those that have it.
     places = ((level.label_key not in node.labels, node.labels.get(level.label_key, "")) for level in levels)
     return (*places, (False, node.name))

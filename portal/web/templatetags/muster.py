@@ -85,10 +85,10 @@ def gang(workers: int, held: int = 0, running: int = 0, state: str = "") -> Safe
 
 @register.simple_tag
 def gpu_cells(cells: Iterable[Any]) -> SafeString:
-    """Draw GPUs as cells. A cell has a `state` (a key of CELLS) and, when busy, a `util` in per cent."""
-    read = [(_read(cell, "state") or "unknown", _read(cell, "util")) for cell in cells]
-    drawn = format_html_join("", '<i class="m-gpu {}">{}</i>', (_cell(kind, util) for kind, util in read))
-    counts = {kind: sum(kind == one for one, _util in read) for kind in CELLS}
+    """Draw GPUs as cells. A cell has a `state` (a key of CELLS), when busy a `util` in per cent, and a `label`."""
+    read = [(_read(cell, "state") or "unknown", _read(cell, "util"), _read(cell, "label") or "") for cell in cells]
+    drawn = format_html_join("", '<i class="m-gpu {}"{}>{}</i>', (_cell(*one) for one in read))
+    counts = {kind: sum(kind == one for one, _util, _label in read) for kind in CELLS}
     parts = ", ".join(f"{number} {CELLS[kind]}" for kind, number in counts.items() if number)
     label = ngettext("%(count)d GPU: %(parts)s", "%(count)d GPUs: %(parts)s", len(read)) % {
         "count": len(read),
@@ -246,12 +246,15 @@ def _read(cell: Any, name: str) -> Any:
     return cell.get(name) if isinstance(cell, Mapping) else getattr(cell, name, None)
 
 
-def _cell(kind: str, util: float | None) -> tuple[str, SafeString | str]:
+def _cell(kind: str, util: float | None, label: str) -> tuple[str, SafeString | str, SafeString | str]:
+    rate = "" if util is None else _("%(util)d %%") % {"util": round(util)}
+    words = ", ".join(filter(None, (label, rate)))
+    title = format_html(' title="{}"', words) if words else ""
     if kind == "busy":
         # A GPU that is held but has no sample yet is busy at an unknown rate: the lowest step, never "free".
         step = min(5, int((util or 0) // RAMP_STEP) + 1)
-        return f"m-u{step}", ""
-    return f"m-gpu-{kind}", icon("cross") if kind == "fault" else ""
+        return f"m-u{step}", title, ""
+    return f"m-gpu-{kind}", title, icon("cross") if kind == "fault" else ""
 
 
 def _bar(parts: Sequence[tuple[str, float]], label: str = "", *, tall: bool = False) -> SafeString:

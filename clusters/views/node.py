@@ -1,0 +1,109 @@
+"""One node: is it ready, who holds it, what it measures, what happened to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from clusters.models import Node, NodeAccelerator
+from clusters.selectors.nodes import NodeDetail, node_detail
+from clusters.selectors.topology import Holder
+from clusters.telemetry.charts import GpuNow, NodeMeasurements, node_measurements
+from clusters.views.clusters import holders_of
+from portal.core import clock
+from portal.core.http import Request
+from portal.core.publish import stream_url
+
+Context = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLine:
+    """One GPU that reports, and what holds it; None: nobody of ours."""
+
+    gpu: GpuNow
+    holder: Holder | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """How much of a resource the node can give, and what is taken. Whole numbers of `unit`."""
+
+    name: str
+    unit: str
+    allocatable: int
+    ours: int
+    foreign: int
+
+    @property
+    def free(self) -> int:
+        """What is left."""
+        return max(0, self.allocatable - self.ours - self.foreign)
+
+    @property
+    def parts(self) -> list[tuple[str, float]]:
+        """The shares of a bar."""
+        return [("active", self.ours), ("neutral", self.foreign), ("", self.free)]
+
+
+@login_required
+@require_GET
+def node(request: Request, cluster_name: str, name: str) -> HttpResponse:
+    """Show a node, also one that left."""
+    now = clock.now()
+    detail = node_detail(cluster_name, name, now)
+    if detail is None:
+        raise Http404
+    shown = detail.node
+    holders = holders_of(shown.cluster, request.user, node_id=shown.pk).get(shown.pk, [])
+    measured = node_measurements(shown, now)
+    context = {
+        "detail": detail,
+        "node": shown,
+        "cluster": shown.cluster,
+        "state": _state(detail),
+        "holders": holders,
+        "gpus": _gpus(measured, holders),
+        "resources": _resources(shown, detail.accelerators, holders),
+        "charts": measured.charts,
+        "live_url": stream_url(f"cluster:{shown.cluster_id}", f"telemetry:{shown.cluster_id}"),
+    }
+    return render(request, "clusters/node.html#live" if request.htmx else "clusters/node.html", context)
+
+
+def _state(detail: NodeDetail) -> str:
+    met = {check.code: check.is_met for check in detail.checks}
+    if not met["present"]:
+        return "gone"
+    if not met["cluster"]:
+        return "stale"
+    if not met["ready"]:
+        return "not_ready"
+    return "ready" if met["open"] else "cordoned"
+
+
+def _gpus(measured: NodeMeasurements, holders: Sequence[Holder]) -> list[GpuLine]:
+    by_run = {holder.run: holder for holder in holders if holder.run}
+    return [GpuLine(gpu, by_run.get(gpu.run)) for gpu in measured.gpus]
+
+
+def _resources(node: Node, accelerators: Sequence[NodeAccelerator], holders: Sequence[Holder]) -> list[Resource]:
+    gpus = [
+        Resource(each.flavor.title, "", each.allocatable, each.held, each.foreign)
+        for each in accelerators
+        if each.capacity
+    ]
+    cpu, memory = sum(holder.cpu_milli for holder in holders), sum(holder.memory_mib for holder in holders)
+    return [
+        *gpus,
+        Resource(_("CPU"), _("cores"), node.cpu_milli // 1000, -(-cpu // 1000), -(-node.foreign_cpu_milli // 1000)),
+        Resource(
+            _("Memory"), _("GiB"), node.memory_mib // 1024, -(-memory // 1024), -(-node.foreign_memory_mib // 1024)
+        ),
+        Resource(_("Pods"), "", node.pods, sum(holder.pods for holder in holders), node.foreign_pods),
+    ]
