@@ -17,4 +17,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("portal.identity.urls")),
     path("", include("quotas.urls")),
     path("", include("jobs.urls")),
+    path("", include("clusters.urls")),
 ]

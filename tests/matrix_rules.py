@@ -10,14 +10,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.models import ResourceFlavor
+from clusters.models import Cluster, Node, ResourceFlavor
 from jobs.models import Job
 from portal.core.audit import SYSTEM
 from portal.identity.models import ApiToken, Invitation, Team, User
 from portal.identity.services.invitations import invite
 from portal.identity.services.tokens import create_token
 from quotas.models import Queue
-from tests.factories import make_flavor, make_job, make_membership, make_organization, make_queue, make_team, make_user
+from tests.factories import (
+    make_cluster,
+    make_flavor,
+    make_job,
+    make_membership,
+    make_node,
+    make_organization,
+    make_queue,
+    make_team,
+    make_user,
+)
 
 # The words of the matrix. OPEN: the person got past the permissions, be it to a refusal of what they typed.
 OPEN, SIGN_IN, FORBIDDEN, MISSING = "open", "sign in", "forbidden", "missing"
@@ -43,6 +53,8 @@ class World:
     team: Team
     queue: Queue
     flavor: ResourceFlavor
+    cluster: Cluster
+    node: Node
     job: Job
     token: ApiToken
     invitation: Invitation
@@ -72,11 +84,14 @@ def make_world() -> World:
     make_membership(people["charlie"], other, "owner")
     flavor = make_flavor("h100")
     queue = make_queue(team, quota={flavor: 8})
+    cluster = make_cluster("north")
     return World(
         people=people,
         team=team,
         queue=queue,
         flavor=flavor,
+        cluster=cluster,
+        node=make_node(cluster, flavor=flavor, name="n1"),
         job=make_job(team, people["bob"]),
         token=create_token(actor=SYSTEM, user=people["alice"], name="laptop", days=1)[0],
         invitation=invite(actor=SYSTEM, team=team, email="x@example.com", role="member", link_to=str).invitation,
@@ -134,9 +149,25 @@ OF_LEAF: dict[str, Any] = {
     "own": lambda world: {"pk": world.queue.pk},
     "missing": lambda _world: {"pk": NOT_THERE},
 }
+OF_SHARE: dict[str, Any] = {
+    "own": lambda world: {"pk": world.queue.quotas.get().pk},
+    "missing": lambda _world: {"pk": NOT_THERE},
+}
 OF_JOB: dict[str, Any] = {
     "own": lambda world: {"uid": world.job.uid},
     "missing": lambda _world: {"uid": "zzzzzzzzzzzz"},
+}
+OF_CLUSTER: dict[str, Any] = {
+    "own": lambda world: {"name": world.cluster.name},
+    "missing": lambda _world: {"name": "no-such-cluster"},
+}
+OF_NODE: dict[str, Any] = {
+    "own": lambda world: {"cluster_name": world.cluster.name, "name": world.node.name},
+    "missing": lambda world: {"cluster_name": world.cluster.name, "name": "no-such-node"},
+}
+OF_FLAVOR: dict[str, Any] = {
+    "own": lambda world: {"pk": world.flavor.pk},
+    "missing": lambda _world: {"pk": NOT_THERE},
 }
 
 RULES: dict[str, Rule] = {
@@ -185,6 +216,17 @@ RULES: dict[str, Rule] = {
     "identity:set_administrator": act(ADMINISTRATORS, **OF_PERSON),
     "identity:new_team": form(ADMINISTRATORS, data=lambda _world: {"organization": make_organization().pk}),
     "identity:new_organization": form(ADMINISTRATORS),
+    # --- supply: open to everybody signed in -------------------------------------------------------
+    "clusters:list": page(PEOPLE),
+    "clusters:detail": page(PEOPLE, **OF_CLUSTER),
+    "clusters:node": page(PEOPLE, **OF_NODE),
+    "clusters:fleet": page(PEOPLE),
+    "clusters:new": form(ADMINISTRATORS),
+    "clusters:edit": form(ADMINISTRATORS, **OF_CLUSTER),
+    "clusters:levels": form(ADMINISTRATORS, **OF_CLUSTER),
+    "clusters:flavors": form(ADMINISTRATORS),
+    "clusters:flavor": form(ADMINISTRATORS, **OF_FLAVOR),
+    "clusters:remove_flavor": act(ADMINISTRATORS, **OF_FLAVOR),
     # --- quotas ---------------------------------------------------------------------------------
     "quotas:queues": page(PEOPLE),
     "quotas:queue": page(VIEWERS, **OF_QUEUE),
@@ -215,4 +257,26 @@ RULES: dict[str, Rule] = {
     "api:jobs-metrics": page(VIEWERS, **OF_JOB),
     "api:jobs-cancel": act(MEMBERS, **OF_JOB),
     "api:jobs-scale": act(MEMBERS, **OF_JOB),
+    "api:queue-list": page(PEOPLE),
+    "api:queue-detail": page(VIEWERS, **OF_LEAF),
+    "api:quota-list": page(PEOPLE),
+    "api:quota-detail": Rule({"GET": VIEWERS, "PATCH": ADMINISTRATORS}, **OF_SHARE),
+    "api:priority-class-list": Rule({"GET": PEOPLE, "POST": ADMINISTRATORS}),
+    "api:priority-class-detail": Rule(
+        {"GET": PEOPLE, "PATCH": ADMINISTRATORS, "DELETE": ADMINISTRATORS},
+        own=lambda world: {"name": world.job.priority_class.name},
+        missing=lambda _world: {"name": "no-such-rung"},
+    ),
+    "api:clusters-list": Rule({"GET": PEOPLE, "POST": ADMINISTRATORS}),
+    "api:clusters-detail": Rule({"GET": PEOPLE, "PATCH": ADMINISTRATORS}, **OF_CLUSTER),
+    "api:clusters-levels": Rule({"PUT": ADMINISTRATORS}, **OF_CLUSTER),
+    "api:nodes-list": page(PEOPLE),
+    "api:nodes-detail": page(PEOPLE, own=lambda world: {"pk": world.node.pk}, missing=lambda _world: {"pk": NOT_THERE}),
+    "api:flavors-list": Rule({"GET": PEOPLE, "POST": ADMINISTRATORS}),
+    "api:flavors-detail": Rule(
+        {"GET": PEOPLE, "PATCH": ADMINISTRATORS, "DELETE": ADMINISTRATORS},
+        own=lambda world: {"name": world.flavor.name},
+        missing=lambda _world: {"name": "no-such-flavor"},
+    ),
+    "api:capacity-list": page(PEOPLE),
 }

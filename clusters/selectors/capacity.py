@@ -1,6 +1,6 @@
 """How many GPUs there are, of which flavor, and how many of them can be had now."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -50,9 +50,15 @@ def is_stale(cluster: Cluster, now: datetime) -> bool:
 
 def free_by_flavor(now: datetime, *, clusters: Collection[int] | None = None) -> list[FlavorCapacity]:
     """Return the sums by flavor, in the administrator's order, over all enabled clusters or over these alone."""
+    found = free_by_cluster(now)
+    return sum_by_flavor(rows for cluster_id, rows in found.items() if clusters is None or cluster_id in clusters)
+
+
+def sum_by_flavor(groups: Iterable[Iterable[FlavorCapacity]]) -> list[FlavorCapacity]:
+    """Return the sums by flavor over the rows of many clusters, in the administrator's order."""
     sums: dict[int, FlavorCapacity] = {}
-    for cluster_id, rows in free_by_cluster(now).items():
-        for row in rows if clusters is None or cluster_id in clusters else ():
+    for rows in groups:
+        for row in rows:
             sums[row.flavor_id] = sums[row.flavor_id] + row if row.flavor_id in sums else row
     return sorted(sums.values(), key=lambda row: (row.rank, row.name))
 

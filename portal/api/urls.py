@@ -5,11 +5,20 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
+from clusters.api import router_entries as clusters_entries
 from jobs.api.router import router_entries as jobs_entries
+from portal.api.capacity import router_entries as capacity_entries
 from portal.identity.api import router_entries as identity_entries
+from quotas.api import router_entries as quotas_entries
 
 router = SimpleRouter()
-for prefix, viewset, basename in (*jobs_entries, *identity_entries):
+for prefix, viewset, basename in (
+    *jobs_entries,
+    *identity_entries,
+    *quotas_entries,
+    *clusters_entries,
+    *capacity_entries,
+):
     router.register(prefix, viewset, basename=basename)
 
 # The reader of the schema brings a style element of its own; its script comes as a file.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -31,7 +32,7 @@ def north() -> Cluster:
     return cluster
 
 
-def rack(cluster: Cluster, flavor: ResourceFlavor, name: str, nodes: int = 1, **fields: object) -> list[Node]:
+def rack(cluster: Cluster, flavor: ResourceFlavor, name: str, nodes: int = 1, **fields: Any) -> list[Node]:
     labels = {"t/block": "b1", "t/rack": name}
     return [
         make_node(cluster, flavor=flavor, name=f"{name}-n{number}", labels=labels, **fields)

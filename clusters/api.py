@@ -1,0 +1,277 @@
+"""Clusters, nodes and flavors over REST."""
+
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.permissions import BasePermission, IsAuthenticated
+from rest_framework.response import Response
+
+from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
+from clusters.permissions import can_administer_supply
+from clusters.selectors.capacity import FlavorCapacity, free_by_cluster
+from clusters.selectors.clusters import state_of
+from clusters.selectors.nodes import all_nodes
+from clusters.services.flavors import create_flavor, delete_flavor, update_flavor
+from clusters.services.registration import Level, register_cluster, set_levels, update_cluster
+from portal.core import clock
+from portal.core.rest.request import ApiRequest
+from portal.identity.actors import actor_of
+
+# Longer than any right answer: what is wrong with it, the services say in words.
+_MAX_TYPED = 400
+_MAX_KUBECONFIG = 200_000
+
+
+class ReadOrAdminister(BasePermission):
+    """Everybody signed in may read; only administrators of the platform write."""
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        """Return whether the person may do this at all."""
+        return request.method in ("GET", "HEAD", "OPTIONS") or can_administer_supply(request.user)
+
+
+class CapacityOut(serializers.Serializer[FlavorCapacity]):
+    """Whole GPUs of one flavor: built in, working, working on open nodes, held here, used by others, free now."""
+
+    flavor = serializers.CharField(source="name")
+    title = serializers.CharField()
+    nodes = serializers.IntegerField()
+    capacity = serializers.IntegerField()
+    allocatable = serializers.IntegerField()
+    usable = serializers.IntegerField()
+    held = serializers.IntegerField()
+    foreign = serializers.IntegerField()
+    free = serializers.IntegerField()
+
+
+class LevelOut(serializers.ModelSerializer[TopologyLevel]):
+    """One topology level."""
+
+    class Meta:
+        model = TopologyLevel
+        fields = ["name", "label_key"]
+        read_only_fields = fields
+
+
+class ClusterOut(serializers.ModelSerializer[Cluster]):
+    """A cluster: how it stands, its levels (widest first), and its GPUs by flavor."""
+
+    state = serializers.SerializerMethodField()
+    nodes = serializers.IntegerField(source="all_nodes")
+    nodes_ready = serializers.IntegerField(source="ready_nodes")
+    levels = LevelOut(many=True)
+    gpus = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Cluster
+        fields = [
+            *("name", "state", "is_enabled", "is_simulated", "kubernetes_version", "heard_at", "synced_at"),
+            *("last_error", "nodes", "nodes_ready", "levels", "gpus", "version"),
+        ]
+        read_only_fields = fields
+
+    def get_state(self, cluster: Cluster) -> str:
+        """Return "healthy", "stale" or "disabled"."""
+        return state_of(cluster, clock.now())
+
+    @extend_schema_field(CapacityOut(many=True))
+    def get_gpus(self, cluster: Cluster) -> Any:
+        """Return what there is of each flavor."""
+        return CapacityOut(self.context["capacities"].get(cluster.pk, []), many=True).data
+
+
+class LevelIn(serializers.Serializer[TopologyLevel]):
+    """One topology level."""
+
+    name = serializers.CharField(max_length=_MAX_TYPED)
+    label_key = serializers.CharField(max_length=_MAX_TYPED)
+
+
+class LevelsIn(serializers.Serializer[Cluster]):
+    """All levels, widest first, and the version of the cluster that was seen."""
+
+    levels = LevelIn(many=True)
+    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+
+
+class ClusterIn(serializers.Serializer[Cluster]):
+    """A new cluster. Of the kubeconfig only server, certificate authority and token are kept; none is shown again."""
+
+    name = serializers.CharField(max_length=_MAX_TYPED)
+    kubeconfig = serializers.CharField(max_length=_MAX_KUBECONFIG, trim_whitespace=False, write_only=True)
+    exporter_url = serializers.CharField(max_length=_MAX_TYPED, allow_blank=True, default="")
+    levels = LevelIn(many=True, default=list)
+
+
+class ClusterPatch(serializers.Serializer[Cluster]):
+    """What may change of a cluster, and the version that was seen."""
+
+    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    kubeconfig = serializers.CharField(
+        max_length=_MAX_KUBECONFIG, trim_whitespace=False, write_only=True, required=False
+    )
+    exporter_url = serializers.CharField(max_length=_MAX_TYPED, allow_blank=True, required=False)
+    is_enabled = serializers.BooleanField(required=False)
+
+
+class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Cluster]):
+    """The clusters; administrators register and change them."""
+
+    serializer_class = ClusterOut
+    permission_classes = [IsAuthenticated, ReadOrAdminister]
+    keyset_order = ("name", "id")
+    lookup_field = "name"
+    lookup_value_regex = "[a-z0-9-]{1,40}"
+    request: ApiRequest
+
+    def get_queryset(self) -> QuerySet[Cluster]:
+        """Return all clusters with their levels and the numbers of their nodes."""
+        here = Q(nodes__gone_at=None)
+        return Cluster.objects.prefetch_related("levels").annotate(
+            all_nodes=Count("nodes", filter=here), ready_nodes=Count("nodes", filter=here & Q(nodes__is_ready=True))
+        )
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """Hand the capacities of all clusters to the serializer: one query however many rows are drawn."""
+        return {**super().get_serializer_context(), "capacities": free_by_cluster(clock.now())}
+
+    @extend_schema(request=ClusterIn, responses={201: ClusterOut})
+    def create(self, request: ApiRequest) -> Response:
+        """Register a cluster. 422 names each refused field of the kubeconfig."""
+        given = ClusterIn(data=request.data)
+        given.is_valid(raise_exception=True)
+        values = {**given.validated_data, "levels": [Level(**each) for each in given.validated_data["levels"]]}
+        return self._answer(register_cluster(actor=actor_of(request), **values), status.HTTP_201_CREATED)
+
+    @extend_schema(request=ClusterPatch, responses=ClusterOut)
+    def partial_update(self, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
+        """Change the fields that are sent. 409 `stale` with both versions."""
+        cluster = self.get_object()
+        given = ClusterPatch(data=request.data)
+        given.is_valid(raise_exception=True)
+        return self._answer(update_cluster(actor=actor_of(request), cluster=cluster, **given.validated_data))
+
+    @extend_schema(request=LevelsIn, responses=ClusterOut)
+    @action(detail=True, methods=["put"])
+    def levels(self, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
+        """Replace the topology levels. 409 `stale` with both versions."""
+        cluster = self.get_object()
+        given = LevelsIn(data=request.data)
+        given.is_valid(raise_exception=True)
+        levels = [Level(**each) for each in given.validated_data["levels"]]
+        version = given.validated_data["version"]
+        return self._answer(set_levels(actor=actor_of(request), cluster=cluster, version=version, levels=levels))
+
+    def _answer(self, cluster: Cluster, code: int = status.HTTP_200_OK) -> Response:
+        stored = self.get_queryset().get(pk=cluster.pk)
+        return Response(ClusterOut(stored, context=self.get_serializer_context()).data, status=code)
+
+
+class AcceleratorOut(serializers.ModelSerializer[NodeAccelerator]):
+    """Whole GPUs of one flavor on one node."""
+
+    flavor = serializers.CharField(source="flavor.name")
+
+    class Meta:
+        model = NodeAccelerator
+        fields = ["flavor", "capacity", "allocatable", "held", "foreign"]
+        read_only_fields = fields
+
+
+class NodeOut(serializers.ModelSerializer[Node]):
+    """A node that is there. CPU in thousandths of a core, memory in MiB; `foreign_...` is what others use."""
+
+    cluster = serializers.CharField(source="cluster.name")
+    gpus = AcceleratorOut(source="accelerators", many=True)
+
+    class Meta:
+        model = Node
+        fields = [
+            *("id", "name", "cluster", "is_ready", "is_cordoned", "labels", "taints", "conditions", "address"),
+            *("kubelet_version", "container_runtime", "cpu_milli", "memory_mib", "pods"),
+            *("foreign_cpu_milli", "foreign_memory_mib", "foreign_pods", "gpus"),
+        ]
+        read_only_fields = fields
+
+
+@extend_schema(parameters=[OpenApiParameter("cluster", str, description="Only nodes of the cluster of this name.")])
+class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Node]):
+    """The nodes of all clusters."""
+
+    serializer_class = NodeOut
+    keyset_order = ("name", "id")
+    lookup_value_regex = "[0-9]{1,18}"
+    request: ApiRequest
+
+    def get_queryset(self) -> QuerySet[Node]:
+        """Return the nodes that are there, of one cluster when it is named."""
+        cluster = self.request.query_params.get("cluster")
+        return all_nodes().filter(cluster__name=cluster) if cluster else all_nodes()
+
+
+class FlavorOut(serializers.ModelSerializer[ResourceFlavor]):
+    """A class of interchangeable nodes."""
+
+    class Meta:
+        model = ResourceFlavor
+        fields = ["name", "title", "resource_name", "label_key", "label_value", "memory_mib", "link", "rank"]
+        read_only_fields = fields
+
+
+class FlavorIn(serializers.Serializer[ResourceFlavor]):
+    """What an administrator writes about a flavor."""
+
+    name = serializers.CharField(max_length=_MAX_TYPED)
+    title = serializers.CharField(max_length=_MAX_TYPED)
+    resource_name = serializers.CharField(max_length=_MAX_TYPED, required=False)
+    label_key = serializers.CharField(max_length=_MAX_TYPED, required=False)
+    label_value = serializers.CharField(max_length=_MAX_TYPED)
+    memory_mib = serializers.IntegerField(min_value=0, max_value=2**31 - 1, required=False)
+    link = serializers.CharField(max_length=_MAX_TYPED, allow_blank=True, required=False)
+    rank = serializers.IntegerField(min_value=0, max_value=32_767, required=False)
+
+
+class FlavorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[ResourceFlavor]):
+    """The flavors, in the order in which runs without a wish try them; administrators define them."""
+
+    queryset = ResourceFlavor.objects.all()
+    serializer_class = FlavorOut
+    permission_classes = [IsAuthenticated, ReadOrAdminister]
+    keyset_order = ("rank", "name", "id")
+    lookup_field = "name"
+    lookup_value_regex = "[^/]{1,40}"
+    request: ApiRequest
+
+    @extend_schema(request=FlavorIn, responses={201: FlavorOut})
+    def create(self, request: ApiRequest) -> Response:
+        """Define a flavor."""
+        given = FlavorIn(data=request.data)
+        given.is_valid(raise_exception=True)
+        flavor = create_flavor(actor=actor_of(request), values=given.validated_data)
+        return Response(FlavorOut(flavor).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=FlavorIn, responses=FlavorOut)
+    def partial_update(self, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
+        """Change the fields that are sent."""
+        flavor = self.get_object()
+        given = FlavorIn(data=request.data, partial=True)
+        given.is_valid(raise_exception=True)
+        return Response(
+            FlavorOut(update_flavor(actor=actor_of(request), flavor=flavor, values=given.validated_data)).data
+        )
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
+        """Remove a flavor that no node has and no quota names. 409 `flavor_in_use`."""
+        delete_flavor(actor=actor_of(request), flavor=self.get_object())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+router_entries: list[tuple[str, type[viewsets.ViewSetMixin], str]] = [
+    ("clusters", ClusterViewSet, "clusters"),
+    ("nodes", NodeViewSet, "nodes"),
+    ("flavors", FlavorViewSet, "flavors"),
+]
