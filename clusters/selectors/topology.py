@@ -110,9 +110,6 @@ class Domain:
         return sum(len(node.cells) for node in self.all_nodes)
 
 
-_NODE_COLUMNS = len(NodeShares._fields) - 1
-
-
 def cluster_map(
     cluster: Cluster,
     holders: Mapping[int, Sequence[Holder]] | None = None,
@@ -162,13 +159,12 @@ def _nodes(cluster_ids: Collection[int]) -> dict[int, list[NodeShares]]:
         )
     )
     found: dict[int, list[NodeShares]] = defaultdict(list)
-    for cluster_id, *row in rows:
-        nodes, share = found[cluster_id], row[_NODE_COLUMNS:]
-        shares = [] if share[0] is None else [Share(*share)]
-        if nodes and nodes[-1].id == row[0]:
+    for cluster_id, node_id, name, labels, is_ready, is_cordoned, *share in rows:
+        nodes, shares = found[cluster_id], [] if share[0] is None else [Share(*share)]
+        if nodes and nodes[-1].id == node_id:
             nodes[-1] = nodes[-1]._replace(shares=[*nodes[-1].shares, *shares])
         else:
-            nodes.append(NodeShares(*row[:_NODE_COLUMNS], shares))
+            nodes.append(NodeShares(node_id, name, labels, is_ready, is_cordoned, shares))
     return found
 
 

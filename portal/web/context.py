@@ -21,6 +21,11 @@ SECTIONS = {
     "jobs:new_service": "jobs:services",
     "clusters:detail": "clusters:list",
     "clusters:node": "clusters:list",
+    "clusters:new": "clusters:list",
+    "clusters:edit": "clusters:list",
+    "clusters:levels": "clusters:list",
+    "clusters:flavors": "clusters:list",
+    "clusters:flavor": "clusters:list",
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 from pytest_django.asserts import assertContains, assertNotContains
 
 from clusters.models import Cluster, GpuSample, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
@@ -15,8 +15,14 @@ from portal.core import clock
 from portal.identity.models import Team, User
 from tests.factories import make_cluster, make_flavor, make_job, make_node, make_team, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.clusters.urls")]
+pytestmark = pytest.mark.django_db
 Browser = Callable[[User], Client]
+
+
+@pytest.fixture(autouse=True)
+def _patience(settings: Settings) -> None:
+    # A slow machine makes nothing stale.
+    settings.MUSTER_STALE_AFTER_S = settings.MUSTER_SCRAPE_S = 120.0
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import pytest
-from pytest_django import Settings
 
 from clusters.models import Cluster, PersistentClaim, ResourceFlavor, TopologyLevel
 from portal.identity.models import Team
@@ -34,8 +33,3 @@ def supply(team: Team) -> Supply:
     make_priority_class("research", 10_000, is_default=True)
     make_priority_class("development", 100)
     return Supply(cluster, flavor, make_queue(team, quota={flavor: 32}, name="vision"))
-
-
-@pytest.fixture(autouse=True)
-def _addresses(settings: Settings) -> None:
-    settings.ROOT_URLCONF = "tests.matrix_urls"

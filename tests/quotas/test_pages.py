@@ -13,7 +13,7 @@ from tests.factories import make_cohort, make_flavor, make_membership, make_prio
 from tests.quotas.conftest import World, give, queue_beside
 from tests.quotas.test_policy import REFUSED
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.quotas.urls")]
+pytestmark = pytest.mark.django_db
 CONSOLE = "/console/policy/"
 
 
@@ -37,7 +37,7 @@ def stranger(world: World, browser_of: Callable[[User], Client]) -> Client:
 
 
 def cell_url(world: World) -> str:
-    return reverse("quotas:quota", args=["queue", world.vision.pk, world.h100.pk], urlconf="tests.quotas.urls")
+    return reverse("quotas:quota", args=["queue", world.vision.pk, world.h100.pk])
 
 
 def text_of(client: Client, url: str) -> str:

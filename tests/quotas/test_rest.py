@@ -14,7 +14,7 @@ from tests.quotas.conftest import World, give
 from tests.quotas.test_policy import REFUSED
 from tests.quotas.test_tree_edits import ADMIN
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.quotas.urls")]
+pytestmark = pytest.mark.django_db
 API = "/api/v1"
 # A body with a NUL is refused as a whole, before any field is looked at.
 WITHOUT_NUL = [text for text in REFUSED if "\x00" not in text]
