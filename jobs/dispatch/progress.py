@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from django.db.models import Case, F, Value, When
+
 from jobs.dispatch.view import View
 from jobs.models import Attempt
 
@@ -15,8 +17,10 @@ def advance(view: View, *, due_s: float, step: Attempt.Step | None = None, **col
 
     Raise FencedOffError when the claim is not ours any more; inside a transaction that undoes what went with it.
     """
+    due_at = Value(view.now + timedelta(seconds=due_s))
     values: dict[str, object] = {
-        "due_at": view.now + timedelta(seconds=due_s),
+        # Who moved it since the claim (a cancel, more replicas) has news that this look did not see.
+        "due_at": Case(When(due_at=view.attempt.due_at, then=due_at), default=F("due_at")),
         "claimed_until": None,
         "looked_at": view.now,
         "updated_at": view.now,

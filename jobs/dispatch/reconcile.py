@@ -4,11 +4,12 @@ It never waits for a cluster. What a step leaves to wait for comes back as an ob
 again; a lost hint costs one look (`due_at`), a lost worker one claim.
 """
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from clusters.k8s.gateway import Gateway, gateway_for
@@ -28,11 +29,15 @@ Step = Attempt.Step
 StepFunction = Callable[[View, Gateway], None]
 
 BATCH = 50
+# A pass ends well before the task's time limit; what it did not reach is claimed anew by the next one.
+PASS_S = 15.0
 # Longer than a task may run, so that a claim is never taken from a worker that still works.
 CLAIM = timedelta(seconds=40)
 # An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
 COMMIT_LAG = timedelta(seconds=1)
 RETRY_S = 2.0
+# A step that fails by a fault of ours shall not keep the others from their turn.
+FAULT_RETRY_S = 15.0
 
 GANG_STEPS: Mapping[str, StepFunction] = {
     Step.PLANNED: start.create,
@@ -57,9 +62,7 @@ SERVICE_STEPS: Mapping[str, StepFunction] = {
 def reconcile_due() -> int:
     """Advance a batch of due attempts by one step each; ask for another pass when some are due at once."""
     attempts = _claim()
-    unreachable: set[int] = set()
-    for view in load_views(attempts):
-        _advance(view, unreachable)
+    _advance_all(load_views(attempts))
     if _workable().filter(due_at__lte=clock.now()).exists():
         enqueue("jobs.tasks.reconcile")
     return len(attempts)
@@ -98,6 +101,21 @@ def _news(model: type[ObservedPod] | type[ObservedObject]) -> Exists:
     )
 
 
+def _advance_all(views: Sequence[View]) -> None:
+    deadline = time.monotonic() + PASS_S
+    unreachable: set[int] = set()
+    for position, view in enumerate(views):
+        if time.monotonic() > deadline:
+            _give_back(views[position:])
+            break
+        _advance(view, unreachable)
+
+
+def _give_back(views: Sequence[View]) -> None:
+    for view in views:
+        Attempt.objects.filter(pk=view.attempt.pk, fence=view.attempt.fence).update(claimed_until=None)
+
+
 def _advance(view: View, unreachable: set[int]) -> None:
     steps = SERVICE_STEPS if view.job.is_service else GANG_STEPS
     try:
@@ -112,11 +130,16 @@ def _advance(view: View, unreachable: set[int]) -> None:
         _try_later(view, error)
     except GatewayError as error:
         _try_later(view, error)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:  # the rows of one attempt shall not stop the driver for all
+        log.exception("step_broke", attempt=view.attempt.object_name)
+        _try_later(view, error, due_s=FAULT_RETRY_S)
 
 
-def _try_later(view: View, error: GatewayError) -> None:
+def _try_later(view: View, error: Exception, *, due_s: float = RETRY_S) -> None:
     log.warning("step_failed", attempt=view.attempt.object_name, step=view.attempt.step, error=str(error))
     try:
-        advance(view, due_s=RETRY_S)
+        advance(view, due_s=due_s)
     except FencedOffError:
         log.warning("fenced_off", attempt=view.attempt.object_name)

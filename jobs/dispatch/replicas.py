@@ -1,14 +1,16 @@
 """Services: each replica stands at its gate until the engine gives it a place, then it is pinned there."""
 
+import contextlib
+
 from django.conf import settings
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
-from clusters.k8s.values import Invalid, NotFound
+from clusters.k8s.values import Conflict, Invalid, NotFound
 from clusters.manifests import patches
 from clusters.models import ObservedPod
 from jobs import transitions
-from jobs.dispatch import limits, start, stop
+from jobs.dispatch import limits, run, start, stop
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.view import TERMINAL, View
@@ -22,19 +24,28 @@ REVIEW_S = 15.0
 
 def review(view: View, gateway: Gateway) -> None:
     """Bring the replicas in line with what is wanted and what was granted: one pass."""
-    if stop.is_wanted(view):
-        return stop.begin(view, stop.CANCELLED)
+    if cause := _cause_to_stop(view, gateway):
+        return stop.begin(view, cause)
     if view.job.workers != view.attempt.workers:
         return _scale(view, gateway)
     _give_back(view)
+    _unseat(view, gateway)
     if not _seat(view, gateway):
         return advance(view, due_s=0.5)
     if any(pod.is_ready for pod in view.present) and view.attempt.step != Attempt.Step.RUNNING:
         return start.begin_running(view)
-    if _never_started(view):
-        pulling = start.failed_pull(view.present)
-        return stop.begin(view, Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message if pulling else ""))
     return advance(view, due_s=2.0 if view.attempt.step != Attempt.Step.RUNNING else REVIEW_S)
+
+
+def _cause_to_stop(view: View, gateway: Gateway) -> Cause | None:
+    if stop.is_wanted(view):
+        return stop.CANCELLED
+    if run.is_deleted(view, gateway):
+        return stop.again("the object was deleted on the cluster")
+    if view.attempt.step == Attempt.Step.RUNNING or view.step_age_s < limits.PULL_GRACE_S:
+        return None
+    pulling = start.failed_pull(view.present)
+    return Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message) if pulling else None
 
 
 def _scale(view: View, gateway: Gateway) -> None:
@@ -75,6 +86,21 @@ def _seat(view: View, gateway: Gateway) -> bool:
     return calm
 
 
+def _unseat(view: View, gateway: Gateway) -> None:
+    """Delete replicas that the scheduler has kept off their node for too long; they come anew, at the gate."""
+    rows = {row.pod_uid: row for row in view.held if row.pod_uid}
+    for pod in view.present:
+        row = rows.get(pod.uid)
+        # What is observed of such a pod does not change any more, so its age tells how long it has waited.
+        waited_s = (view.now - pod.seen_at).total_seconds()
+        if row is None or pod.is_gated or pod.is_scheduled or pod.is_deleting or waited_s < limits.BIND_S:
+            continue
+        excluded = [key for key in view.job.excluded_node_ids if key != row.node_id]
+        Job.objects.filter(pk=view.job.pk).update(excluded_node_ids=[*excluded, row.node_id])
+        with contextlib.suppress(NotFound, Conflict):
+            gateway.delete("pods", pod.namespace, pod.name, uid=pod.uid)
+
+
 def _seat_one(gateway: Gateway, pod: ObservedPod, row: Allocation) -> bool:
     """Book the place for this very pod, then open its gate; a crash between the two is healed by the next pass."""
     booked = Allocation.objects.filter(pk=row.pk, released_at=None, pod_uid__in=("", pod.uid)).update(pod_uid=pod.uid)
@@ -89,14 +115,6 @@ def _seat_one(gateway: Gateway, pod: ObservedPod, row: Allocation) -> bool:
     # It never was bound, so the place is free for another replica.
     Allocation.objects.filter(pk=row.pk, released_at=None, pod_uid=pod.uid).update(pod_uid="")
     return False
-
-
-def _never_started(view: View) -> bool:
-    return (
-        view.attempt.step != Attempt.Step.RUNNING
-        and view.step_age_s >= limits.PULL_GRACE_S
-        and start.failed_pull(view.present) is not None
-    )
 
 
 def open_service(view: View, _gateway: Gateway) -> None:

@@ -1,17 +1,21 @@
 """S7 and S8: watch a running gang and settle its end."""
 
+from collections.abc import Sequence
+
+from django.conf import settings
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import NotFound
-from clusters.models import Node
+from clusters.models import Node, ObservedPod
+from clusters.watch.diagnose import PodView, pod_view
 from jobs import transitions
 from jobs.dispatch import render, stop, verdict
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.verdict import Verdict
 from jobs.dispatch.view import TERMINAL, View
-from jobs.models import Attempt, Job
+from jobs.models import Allocation, Attempt, Job
 from jobs.services import holding
 from jobs.transitions import Event
 from portal.core.enqueue import enqueue
@@ -22,6 +26,10 @@ Step = Attempt.Step
 # The watcher wakes an attempt at once; this look is for a hint that was lost.
 REVIEW_S = 15.0
 ENDING = (State.STARTING, State.RUNNING)
+# Stops by the infrastructure, which cost the user none of the retries.
+FREE_CODES = ("", Job.Outcome.NODE_LOST, Job.Outcome.PREEMPTED)
+
+Pod = ObservedPod | PodView
 
 
 def review(view: View, gateway: Gateway) -> None:
@@ -33,8 +41,8 @@ def review(view: View, gateway: Gateway) -> None:
     if overdue := _overdue_s(view):
         message = f"ran for its limit of {overdue} s"
         return stop.begin(view, Cause(code=Job.Outcome.TIMEOUT, message=message))
-    if view.object is None and _is_missing(view, gateway):
-        return stop.begin(view, stop.again("the object was deleted on the cluster"))
+    if is_deleted(view, gateway):
+        return _deleted(view)
     if any(pod.is_gated for pod in view.present):
         # A replacement for a pod that somebody deleted: its peers have state that it has not.
         return stop.begin(view, stop.again("a pod was deleted on the cluster"))
@@ -46,29 +54,100 @@ def has_ended(view: View) -> bool:
     return bool(_conditions(view) & {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
 
 
+def is_deleted(view: View, gateway: Gateway) -> bool:
+    """Whether somebody deleted the object on the cluster, or is about to."""
+    if view.object is not None:
+        return view.object.is_deleting
+    try:
+        found = gateway.get(view.kind, view.attempt.namespace, view.attempt.object_name)
+    except NotFound:
+        return True
+    return bool(found["metadata"]["uid"] != view.attempt.object_uid)
+
+
 def settle(view: View, gateway: Gateway) -> None:
     """S8: once every pod has ended, give back the GPUs and say how it ended."""
     conditions = _conditions(view)
-    listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
-    phases = [(pod.get("status") or {}).get("phase") for pod in listed.get("items") or ()]
-    if not conditions & {"Complete", "Failed"} or any(phase not in TERMINAL for phase in phases):
+    pods = _pods_now(view, gateway)
+    if pods is None:
         return advance(view, due_s=1)
-    if "Complete" in conditions:
-        return _succeed(view)
-    judged = verdict.of_failed(view.pods, fallback=_failure_message(view))
-    if judged.is_infrastructure:
-        return stop.begin(
-            view,
-            Cause(
-                code=judged.code, message=judged.message, rank=judged.rank, node=_node_of(view, judged), requeues=True
-            ),
-        )
-    return _fail(view, judged)
+    if conditions & {"Failed", "FailureTarget"}:
+        return _settle_failure(view, pods, is_over="Failed" in conditions)
+    if "Complete" not in conditions or not _all_ended(pods):
+        return advance(view, due_s=1)
+    return _succeed(view)
 
 
 def commit_of(view: View) -> str:
     """The commit that the checkout resolved, from the termination message of its container."""
     return next((pod.init_message.strip()[:64] for pod in view.pods if pod.init_message), "")
+
+
+def _deleted(view: View) -> None:
+    succeeded = {pod.rank for pod in view.pods if pod.phase == "Succeeded"}
+    if len(succeeded) == view.attempt.workers:
+        return _succeed(view)  # it was deleted after its end, by a person or by its time to live
+    return stop.begin(view, stop.again("the object was deleted on the cluster"))
+
+
+def _pods_now(view: View, gateway: Gateway) -> list[Pod] | None:
+    """The pods as they are now, and as they last were those that are gone. None: their end was not seen yet."""
+    listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
+    present = {
+        body["metadata"]["uid"]: pod_view(body, domain=settings.MUSTER_DOMAIN, gpu_resources=())
+        for body in listed.get("items") or ()
+    }
+    missing = [pod for pod in view.pods if pod.uid not in present]
+    if any(pod.gone_at is None for pod in missing):
+        return None
+    return [*missing, *present.values()]
+
+
+def _all_ended(pods: Sequence[Pod]) -> bool:
+    return all(pod.phase in TERMINAL or getattr(pod, "gone_at", None) for pod in pods)
+
+
+def _settle_failure(view: View, pods: Sequence[Pod], *, is_over: bool) -> None:
+    lost = next((row for row in view.held if row.node.gone_at or not row.node.is_ready), None)
+    judged = verdict.of_failed(pods)
+    if lost is not None and not judged.is_infrastructure:
+        # Peers of a rank whose node went away fail too, and sooner than the cluster gives up the node.
+        message = f"node {lost.node.name} was lost"
+        judged = Verdict(Job.Outcome.NODE_LOST, message, lost.rank, judged.exit_code, is_infrastructure=True)
+    if judged.is_infrastructure or (is_over and _has_retries(view)):
+        # Not waiting for the end: pods on a lost node may never come to one.
+        return stop.begin(view, _again(view, judged, lost))
+    if not is_over or not _all_ended(pods):
+        return advance(view, due_s=1)
+    return _fail(view, judged)
+
+
+def _again(view: View, judged: Verdict, lost: Allocation | None) -> Cause:
+    if judged.rank is None:
+        return stop.again(judged.message)
+    return Cause(
+        code=judged.code,
+        message=judged.message,
+        rank=judged.rank,
+        exit_code=judged.exit_code,
+        node=_culprit(view, judged, lost),
+        requeues=True,
+    )
+
+
+def _culprit(view: View, judged: Verdict, lost: Allocation | None) -> Node | None:
+    """The node that the run avoids from now on. Being preempted, or deleted by a person, is no fault of a node."""
+    if judged.code != Job.Outcome.NODE_LOST:
+        return None
+    row = lost or view.allocation_of(judged.rank)
+    return row.node if row else None
+
+
+def _has_retries(view: View) -> bool:
+    if view.job.workers == 1:
+        return False  # the Job on the cluster has made them
+    used = view.job.attempts.filter(stop_requeues=True).exclude(stop_code__in=FREE_CODES).count()
+    return used < (view.job.spec.get("backoff_limit") or 0)
 
 
 def _succeed(view: View) -> None:
@@ -90,13 +169,6 @@ def _succeed(view: View) -> None:
 
 
 def _fail(view: View, judged: Verdict) -> None:
-    if view.attempt.workers > 1 and view.attempt.number <= (view.job.spec.get("backoff_limit") or 0):
-        return stop.begin(
-            view,
-            Cause(
-                code=judged.code, message=judged.message, rank=judged.rank, exit_code=judged.exit_code, requeues=True
-            ),
-        )
     with transaction.atomic():
         advance(view, due_s=0, step=Step.ENDED, ended_at=view.now, stop_code=judged.code)
         holding.release(view.held)
@@ -108,12 +180,11 @@ def _fail(view: View, judged: Verdict) -> None:
             event=Event("failed", data),
             outcome_code=judged.code,
             outcome_rank=judged.rank,
-            outcome_message=judged.message,
+            outcome_message=judged.message[:500],
             exit_code=judged.exit_code,
             finished_at=view.now,
         )
         enqueue("jobs.tasks.run_cycle")
-    return None
 
 
 def _conditions(view: View) -> set[str]:
@@ -121,11 +192,6 @@ def _conditions(view: View) -> set[str]:
         return set()
     conditions = view.object.status.get("conditions") or []
     return {condition["type"] for condition in conditions if condition.get("status") == "True"}
-
-
-def _failure_message(view: View) -> str:
-    conditions = (view.object.status.get("conditions") or []) if view.object else []
-    return next((str(c.get("message", "")) for c in conditions if c["type"] in ("Failed", "FailureTarget")), "")
 
 
 def _overdue_s(view: View) -> int | None:
@@ -142,16 +208,3 @@ def _next_look_s(view: View) -> float:
         return REVIEW_S
     left = limit - (view.now - view.attempt.started_at).total_seconds()
     return float(min(REVIEW_S, max(0.5, left)))
-
-
-def _is_missing(view: View, gateway: Gateway) -> bool:
-    try:
-        gateway.get(view.kind, view.attempt.namespace, view.attempt.object_name)
-    except NotFound:
-        return True
-    return False
-
-
-def _node_of(view: View, judged: Verdict) -> Node | None:
-    row = view.allocation_of(judged.rank)
-    return row.node if row else None

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
-from clusters.k8s.values import AlreadyExists, Invalid, JsonObject, NotFound, Refused
+from clusters.k8s.values import AlreadyExists, GatewayError, Invalid, JsonObject, NotFound, Refused
 from clusters.manifests import names, patches
 from clusters.manifests.patches import NotGatedError
 from clusters.models import NodeAccelerator, ObservedPod
@@ -22,6 +22,9 @@ from jobs.transitions import Event
 Step = Attempt.Step
 # Enough to hide a server's latency, few enough for its priority and fairness.
 PARALLEL_PATCHES = 8
+# How the Job controller's FailedCreate event begins.
+REFUSED_PODS = "Error creating"
+PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 
 
 def create(view: View, gateway: Gateway) -> None:
@@ -46,8 +49,10 @@ def attach(view: View, gateway: Gateway) -> None:
         try:
             gateway.create(kind, view.attempt.namespace, body)
         except AlreadyExists:
-            continue  # made by an earlier try of this same step
-        except (Refused, Invalid) as refusal:
+            found = gateway.get(kind, view.attempt.namespace, view.attempt.object_name)
+            if not _is_owned(found, view.attempt.object_uid):  # else made by an earlier try of this same step
+                return stop.begin(view, stop.again(f"another object of {kind} has this name"))
+        except (Refused, Invalid, NotFound) as refusal:
             return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
     return advance(view, step=Step.ATTACHED, due_s=0)
 
@@ -72,31 +77,51 @@ def open_gate(view: View, gateway: Gateway) -> None:
     return None
 
 
-def gather(view: View, _gateway: Gateway) -> None:
+def gather(view: View, gateway: Gateway) -> None:
     """S4: wait until every rank has its pod at the gate and every node of the plan still stands."""
     if stop.is_wanted(view):
         return stop.begin(view, stop.CANCELLED)
+    if run.has_ended(view):
+        return run.settle(view, gateway)
     waiting = {pod.rank for pod in view.present if pod.is_gated and not pod.is_deleting}
     if len(waiting) < view.attempt.workers:
-        if view.step_age_s < limits.GATHER_S:
-            return advance(view, due_s=1)
-        warning = view.object.warning if view.object else ""
-        code = Job.Outcome.REFUSED if warning else ""
-        return stop.begin(view, Cause(code=code, message=warning or "not all pods were created", requeues=not warning))
-    if culprit := _fallen_node(view.held):
-        return stop.begin(view, stop.again(f"node {culprit.node.name} changed", node=culprit.node))
+        return _still_gathering(view, gateway)
+    if fallen := _fallen_node(view.held):
+        # No GPU was used, and the next snapshot sees what happened to the node: the run need not avoid it.
+        return stop.begin(view, stop.again(f"node {fallen.node.name} changed"))
     return advance(view, step=Step.RELEASING, due_s=0)
+
+
+def _still_gathering(view: View, gateway: Gateway) -> None:
+    if run.is_deleted(view, gateway):
+        return stop.begin(view, stop.again("the object was deleted on the cluster"))
+    if view.step_age_s < limits.GATHER_S:
+        return advance(view, due_s=1)
+    warning = view.object.warning if view.object else ""
+    if warning.startswith(REFUSED_PODS):
+        return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=warning))
+    return stop.begin(view, stop.again(warning or "not all pods were created"))
 
 
 def release(view: View, gateway: Gateway) -> None:
     """S5: give each rank its node and take its gate away, in one patch a rank."""
+    if stop.is_wanted(view):
+        return stop.begin(view, stop.CANCELLED)
     domain = settings.MUSTER_DOMAIN
     listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
     pods = {_rank(pod): pod for pod in listed.get("items") or () if "deletionTimestamp" not in pod["metadata"]}
     if len(pods) < view.attempt.workers:
         return stop.begin(view, stop.again("a pod was deleted before the start"))
-    with ThreadPoolExecutor(PARALLEL_PATCHES) as pool:
-        done = list(pool.map(lambda row: release_pod(gateway, pods[row.rank], row.node.name, domain), view.held))
+    try:
+        with ThreadPoolExecutor(PARALLEL_PATCHES) as pool:
+            done = list(pool.map(lambda row: release_pod(gateway, pods[row.rank], row.node.name, domain), view.held))
+    except Refused as refusal:
+        return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
+    except GatewayError as error:
+        if view.step_age_s < limits.BIND_S:
+            raise
+        # T2: a part of the gang may be bound, and shall not wait for the rest for ever.
+        return stop.begin(view, stop.again(f"not all pods could be released: {error}"))
     if not all(done):
         return stop.begin(view, stop.again("a pod was changed on the cluster"))
     return advance(view, step=Step.STARTING, due_s=1)
@@ -124,6 +149,8 @@ def confirm(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     if run.has_ended(view):
         return run.settle(view, gateway)
+    if run.is_deleted(view, gateway):
+        return stop.begin(view, stop.again("the object was deleted on the cluster"))
     planned: dict[int | None, Allocation] = {row.rank: row for row in view.held}
     strays = [pod for pod in view.present if pod.node_name and pod.node_name != planned[pod.rank].node.name]
     if strays:
@@ -150,8 +177,11 @@ def begin_running(view: View) -> None:
 def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> None:
     unbound = [pod for pod in view.present if not pod.node_name]
     if unbound and view.step_age_s >= limits.BIND_S:
-        node = planned[unbound[0].rank].node
-        return stop.begin(view, stop.again(unbound[0].message or "not bound", node=node))
+        pod = unbound[0]
+        gates = ", ".join(pod.foreign_gates)
+        if gates:  # no fault of the node
+            return stop.begin(view, stop.again(f"rank {pod.rank} waits at a gate that is not ours: {gates}"))
+        return stop.begin(view, stop.again(pod.message or "not bound", node=planned[pod.rank].node))
     if (pulling := failed_pull(view.present)) and view.step_age_s >= limits.PULL_GRACE_S:
         return stop.begin(view, Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message, rank=pulling.rank))
     if view.step_age_s >= limits.START_S:
@@ -166,7 +196,7 @@ def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> Non
 
 def failed_pull(pods: Sequence[ObservedPod]) -> ObservedPod | None:
     """The first pod whose image cannot be pulled."""
-    return next((pod for pod in pods if pod.reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")), None)
+    return next((pod for pod in pods if pod.reason.removeprefix("Init:") in PULL_REASONS), None)
 
 
 def _is_same(found: JsonObject, wanted: JsonObject) -> bool:
@@ -174,6 +204,10 @@ def _is_same(found: JsonObject, wanted: JsonObject) -> bool:
     key = names.label(settings.MUSTER_DOMAIN, "spec-hash")
     have, want = ((body["metadata"].get("annotations") or {}).get(key) for body in (found, wanted))
     return bool(want) and have == want
+
+
+def _is_owned(found: JsonObject, uid: str) -> bool:
+    return any(owner.get("uid") == uid for owner in found["metadata"].get("ownerReferences") or ())
 
 
 def _fallen_node(held: Sequence[Allocation]) -> Allocation | None:

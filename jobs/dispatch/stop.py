@@ -1,12 +1,14 @@
 """S9: delete whole, give back GPUs only after proof, then say how it ended."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import Conflict, JsonObject, NotFound
+from clusters.manifests import names
 from clusters.models import Node
 from jobs import transitions
 from jobs.dispatch import limits, render
@@ -70,20 +72,25 @@ def pursue(view: View, gateway: Gateway) -> None:
     """Delete the object, look at what is left of it, give back what is proven free; end when nothing is left."""
     exists = _delete(view, gateway)
     listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
-    alive = [pod for pod in listed.get("items") or () if _may_hold_gpus(pod)]
-    freed = [row for row in view.held if not any(_is_of(pod, row) for pod in alive)]
-    if exists or alive:
-        holding.release(freed)
-        return advance(view, due_s=1, deleted_at=view.attempt.deleted_at or view.now)
-    return finish(view)
+    left = [pod for pod in listed.get("items") or () if (pod.get("status") or {}).get("phase") not in TERMINAL]
+    if not exists and not left:
+        return finish(view)
+    if not exists:
+        _delete_orphans(left, gateway)
+    # A pod holds GPUs from its binding until it is terminal or gone. On a lost node it may run on, unseen.
+    bound = [pod for pod in left if pod["spec"].get("nodeName")]
+    holding.release(row for row in view.held if not any(_is_of(pod, row) for pod in bound))
+    return advance(view, due_s=1, deleted_at=view.attempt.deleted_at or view.now)
 
 
 def finish(view: View) -> None:
     """End the attempt and move its job on: again into the queue, or to its end."""
     attempt = view.attempt
     with transaction.atomic():
+        # From here the row of the attempt is locked, and a cancel waits: what it asked for before is seen below.
         advance(view, due_s=0, step=Attempt.Step.ENDED, ended_at=view.now)
         holding.release(view.held)
+        view.job.refresh_from_db(fields=["cancel_requested_at", "cancelled_by", "excluded_node_ids"])
         if attempt.stop_requeues and not is_wanted(view) and attempt.number < limits.MAX_REQUEUES:
             _requeue(view)
         elif is_wanted(view):
@@ -149,12 +156,17 @@ def _is_ours(found: JsonObject, view: View) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
-def _may_hold_gpus(pod: JsonObject) -> bool:
-    """A pod holds GPUs from its binding until it is terminal or gone. On a lost node it may run on, unseen."""
-    return bool(pod["spec"].get("nodeName")) and (pod.get("status") or {}).get("phase") not in TERMINAL
+def _delete_orphans(pods: Sequence[JsonObject], gateway: Gateway) -> None:
+    """Delete pods whose owner was deleted without them: no controller will."""
+    for pod in pods:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" not in metadata:
+            with contextlib.suppress(NotFound, Conflict):
+                gateway.delete("pods", metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
 
 def _is_of(pod: JsonObject, row: Allocation) -> bool:
     if row.pod_uid:
         return bool(pod["metadata"]["uid"] == row.pod_uid)
-    return bool(pod["spec"].get("nodeName") == row.node.name)
+    rank = (pod["metadata"].get("labels") or {}).get(names.INDEX_LABEL)
+    return bool(pod["spec"]["nodeName"] == row.node.name and rank in (None, str(row.rank)))

@@ -22,8 +22,10 @@ def cancel_job(*, actor: Actor, job: Job) -> None:
 
     Raise DomainError when it is over.
     """
-    now = clock.now()
+    # Attempt before job, the order in which the driver locks them.
+    _wake(job)
     event = Event("cancelled", actor=actor.name)
+    now = clock.now()
     columns = {"cancelled_by": actor.name, "outcome_code": Job.Outcome.CANCELLED, "finished_at": now}
     if transitions.move(job, frm=Job.State.QUEUED, to=Job.State.CANCELLED, event=event, **columns):
         audit.record(actor, "job.cancel", _target(job), before={"state": "queued"}, after={"state": "cancelled"})
@@ -37,7 +39,6 @@ def cancel_job(*, actor: Actor, job: Job) -> None:
         transitions.tell(job, Event("cancel_requested", actor=actor.name))
     elif not live.exists():
         raise DomainError(_("%(job)s is over already.") % {"job": job.full_name}, code="already_over")
-    _wake(job)
 
 
 @transaction.atomic
@@ -48,6 +49,7 @@ def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
     if not 0 <= replicas <= MAX_REPLICAS:
         text = _("Replicas must be from 0 to %(most)d.") % {"most": MAX_REPLICAS}
         raise DomainError(text, code="out_of_range", field="replicas", numbers={"most": MAX_REPLICAS})
+    _wake(job)
     before = job.workers
     spec = {**job.spec, "replicas": replicas}
     rows = Job.objects.filter(pk=job.pk, version=job.version).exclude(state__in=Job.FINAL)
@@ -62,7 +64,6 @@ def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
         raise DomainError(_("The service changed meanwhile; look again."), code="stale")
     audit.record(actor, "job.scale", _target(job), before={"replicas": before}, after={"replicas": replicas})
     transitions.tell(job, Event("scaled", {"before": before, "after": replicas}, actor.name))
-    _wake(job)
     enqueue("jobs.tasks.run_cycle")
 
 
@@ -84,5 +85,6 @@ def _target(job: Job) -> Target:
 
 
 def _wake(job: Job) -> None:
+    """Make the live attempt due and hold its row, so that the driver's step is before us or after us, never between."""
     Attempt.objects.filter(job=job).exclude(step=Attempt.Step.ENDED).update(due_at=clock.now())
     enqueue("jobs.tasks.reconcile")
