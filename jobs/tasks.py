@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from jobs.dispatch.housekeeping import keep_house
 from jobs.dispatch.reconcile import reconcile_due
 from jobs.engine import cycle
 from portal.core import enqueue, heartbeat
@@ -21,3 +22,10 @@ def reconcile() -> None:
     enqueue.picked_up("jobs.tasks.reconcile")
     heartbeat.beat("worker")
     reconcile_due()
+
+
+@shared_task(ignore_result=True, soft_time_limit=50, time_limit=55)
+def housekeeping() -> None:
+    """Look for objects that nobody answers for, and for drift."""
+    enqueue.picked_up("jobs.tasks.housekeeping")
+    keep_house()

@@ -11,13 +11,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 app = Celery("muster")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf.task_queues = [Queue(name) for name in ("cycle", "reconcile", "housekeeping", "demo", "default")]
+app.conf.task_queues = [Queue(name) for name in ("cycle", "reconcile", "upkeep", "housekeeping", "demo", "default")]
 app.conf.beat_scheduler = "portal.core.beat:OnceScheduler"
 app.conf.beat_max_loop_interval = 1
 BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
 app.conf.beat_schedule = {
     "cycle": {"task": "jobs.tasks.run_cycle", "schedule": BEAT_S},
     "reconcile": {"task": "jobs.tasks.reconcile", "schedule": BEAT_S},
+    "upkeep": {"task": "jobs.tasks.housekeeping", "schedule": 60.0},
     "housekeeping": {"task": "clusters.tasks.housekeeping", "schedule": 30.0},
 }
 if env.bool("MUSTER_DEMO", default=False) and env.bool("MUSTER_DEMO_LOAD", default=True):

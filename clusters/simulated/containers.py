@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from clusters.simulated.clock import parse_stamp
 from clusters.simulated.resources import Obj
 
+_CHECKOUT_S = 0.5
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 
@@ -28,15 +29,19 @@ def settings_of(pod: Obj, container: Obj, default_run_s: float) -> Settings:
     """Reads only the container's own environment, the way a program in it would."""
     env = {each.get("name", ""): str(each.get("value", "")) for each in container.get("env") or ()}
     endless = pod["spec"]["restartPolicy"] == "Always"
+    tag = str(container["image"]).rpartition("/")[2].partition(":")[2]
+    pull_fails = env.get("SIM_IMAGE_PULL_FAIL") == "1" or tag == "does-not-exist"
+    if "CODE_URL" in env:
+        return _checkout(env, pull_fails=pull_fails)
     run_s = _number(env.get("SIM_RUN_S"), None if endless else default_run_s)
+    run_s = _value_of_rank(env.get("SIM_RUN_S_RANK", ""), rank_of(pod), run_s)
     out_of_memory = env.get("SIM_OOM") == "1"
     code = int(_number(env.get("SIM_EXIT_CODE"), 137 if out_of_memory else 0) or 0)
-    tag = str(container["image"]).rpartition("/")[2].partition(":")[2]
     return Settings(
         run_s=run_s,
-        exit_code=_code_of_rank(env.get("SIM_EXIT_CODE_RANK", ""), rank_of(pod), code),
+        exit_code=int(_value_of_rank(env.get("SIM_EXIT_CODE_RANK", ""), rank_of(pod), code) or 0),
         out_of_memory=out_of_memory,
-        pull_fails=env.get("SIM_IMAGE_PULL_FAIL") == "1" or tag == "does-not-exist",
+        pull_fails=pull_fails,
         stop_s=_number(env.get("SIM_STOP_S"), 0.2) or 0.0,
         stop_exit_code=int(_number(env.get("SIM_STOP_EXIT_CODE"), 143) or 0),
         message=env.get("SIM_TERMINATION_MESSAGE", ""),
@@ -165,13 +170,31 @@ def _status(container: Obj, state: Obj) -> Obj:
     }
 
 
-def _code_of_rank(text: str, rank: int, default: int) -> int:
-    """From `rank:code` pairs separated by commas."""
+def _value_of_rank(text: str, rank: int, default: float | None) -> float | None:
+    """From `rank:value` pairs separated by commas."""
     for pair in text.split(","):
-        wanted, colon, code = pair.partition(":")
+        wanted, colon, value = pair.partition(":")
         if colon and wanted.strip() == str(rank):
-            return int(code)
+            return _number(value, default)
     return default
+
+
+def _checkout(env: dict[str, str], *, pull_fails: bool) -> Settings:
+    """A git checkout: it reports a made-up commit, or fails for the reference `does-not-exist`."""
+    url, ref = env["CODE_URL"], env.get("CODE_REF", "")
+    commit = hashlib.sha1(f"{url} {ref}".encode(), usedforsecurity=False).hexdigest()
+    found = ref != "does-not-exist"
+    return Settings(
+        run_s=_CHECKOUT_S,
+        exit_code=0 if found else 128,
+        out_of_memory=False,
+        pull_fails=pull_fails,
+        stop_s=0.0,
+        stop_exit_code=143,
+        message=f"{commit} (simulated)" if found else f"fatal: couldn't find remote ref {ref}",
+        checkpoint_s=0.0,
+        checkpoint_annotation="",
+    )
 
 
 def _number(text: str | None, default: float | None) -> float | None:

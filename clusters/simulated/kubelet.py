@@ -283,8 +283,8 @@ class Kubelets:
         meta = pod["metadata"]
         due = Due((meta["namespace"], meta["name"]), meta["uid"], "", "killed")
         grace = float(meta.get("deletionGracePeriodSeconds", 0))
-        if grace == 0 or self.timers.has(due):
-            return
+        if self.timers.has(due) or (grace == 0 and pod["status"].get("phase") in _TERMINAL):
+            return  # deleted without grace a pod is still there while a finalizer holds it
         self.timers.cancel(meta["uid"])
         for container in pod["spec"]["containers"]:
             self._say(pod, "Killing", f"Stopping container {container['name']}")

@@ -31,8 +31,8 @@ StepFunction = Callable[[View, Gateway], None]
 BATCH = 50
 # A pass ends well before the task's time limit; what it did not reach is claimed anew by the next one.
 PASS_S = 15.0
-# Longer than a task may run, so that a claim is never taken from a worker that still works.
-CLAIM = timedelta(seconds=40)
+# Longer than a pass, so that a claim is taken from a dead worker only; if not, the fence stops the slow one.
+CLAIM = timedelta(seconds=20)
 # An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
 COMMIT_LAG = timedelta(seconds=1)
 RETRY_S = 2.0

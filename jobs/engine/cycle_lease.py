@@ -2,4 +2,4 @@
 
 LEASE = "cycle"
 # Far above any cycle, so that only a dead holder loses it; a dead one costs this long at most.
-TTL_S = 30.0
+TTL_S = 15.0

@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 LOOPS: Mapping[str, str] = {
     "jobs.tasks.run_cycle": "cycle",
     "jobs.tasks.reconcile": "reconcile",
+    "jobs.tasks.housekeeping": "upkeep",
     "clusters.tasks.housekeeping": "housekeeping",
     "portal.seed.tasks.refill_demo": "demo",
 }
