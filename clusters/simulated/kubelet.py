@@ -295,7 +295,7 @@ class Kubelets:
         meta, now = pod["metadata"], self._world.clock.stamp()
 
         def edit(edited: Obj) -> None:
-            for container in edited["spec"]["containers"]:
+            for container in (edited["spec"].get("initContainers") or []) + edited["spec"]["containers"]:
                 self._kill_status(edited, container, now)
             codes = [each["state"]["terminated"]["exitCode"] for each in edited["status"]["containerStatuses"]]
             settle(edited, now)
@@ -309,6 +309,10 @@ class Kubelets:
     def _kill_status(self, pod: Obj, container: Obj, now: str) -> None:
         held = find_status(pod, container["name"]) or {"state": {}}
         if "terminated" in held["state"]:
+            return
+        if last := (held.get("lastState") or {}).get("terminated"):
+            # It waited to be started again: its last end is its end.
+            set_status(pod, container["name"], {"state": {"terminated": last}, "ready": False, "started": False})
             return
         started = (held["state"].get("running") or {}).get("startedAt")
         code = self._settings(pod, container).stop_exit_code if started else 137

@@ -132,9 +132,9 @@ def test_a_job_that_somebody_deletes_while_it_runs_costs_an_attempt(stage: Stage
 
 
 def test_a_finished_run_whose_object_is_deleted_stays_finished(stage: Stage) -> None:
-    job = stage.submit(env={"SIM_RUN_S": "3"})
+    job = stage.submit(env={"SIM_RUN_S": "60"})
     stage.until_state(job, State.RUNNING)
-    stage.simulated.wait_for(lambda: not stage.bound(), "its pod has ended")
+    stage.simulated.wait_for(lambda: not stage.bound(), "its pod has ended", timeout_s=30)
     stage.delete("jobs", job.attempts.get().object_name)
     stage.simulated.wait_for(lambda: not stage.pods(), "nothing is left")
 
@@ -186,12 +186,12 @@ def test_a_lost_node_is_the_cause_though_its_peers_fail_first(stage: Stage) -> N
 
 def test_an_outage_freezes_what_runs_and_loses_nothing(stage: Stage, settings: Settings) -> None:
     settings.MUSTER_STALE_AFTER_S = 2.0
-    short = stage.submit(env={"SIM_RUN_S": "20"})
+    short = stage.submit(env={"SIM_RUN_S": "60"})
     long = stage.submit()
-    stage.until_state(short, State.RUNNING)
-    stage.until_state(long, State.RUNNING)
+    for job in (short, long):
+        stage.until_state(job, State.RUNNING)
 
-    stage.simulated.control("POST", "/simulated/outage", {"seconds": 6})
+    stage.simulated.control("POST", "/simulated/outage", {"seconds": 300})
     stage.until(lambda: stale_cluster_ids(clock.now()) == {stage.cluster.pk}, "the cluster is stale")
     late = stage.submit()
     stage.cancel(long)
@@ -205,6 +205,7 @@ def test_an_outage_freezes_what_runs_and_loses_nothing(stage: Stage, settings: S
     assert job_document(short)["cluster_stale"] is True
     assert stage.held() == 16
 
+    stage.simulated.control("POST", "/simulated/outage", {"seconds": 0})
     stage.until_state(short, State.SUCCEEDED)
     stage.until_state(long, State.CANCELLED)
     stage.until_state(late, State.RUNNING)
