@@ -7,6 +7,7 @@ it goes after a grace only, and only when the cluster itself still says that it 
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import structlog
 from django.conf import settings
@@ -28,7 +29,7 @@ GRACE = timedelta(minutes=10)
 # One run deletes at most so many on each cluster, so that it stays short; the next one goes on.
 AT_ONCE = 50
 KINDS: Mapping[str, str] = {"Job": "jobs", "Deployment": "deployments"}
-Found = ObservedObject | ObservedPod
+Found = TypeVar("Found", ObservedObject, ObservedPod)
 
 
 def sweep() -> int:
@@ -49,7 +50,7 @@ def _sweep_cluster(cluster: Cluster, now: datetime) -> int:
     return deleted
 
 
-def _orphans(cluster: Cluster, now: datetime) -> Iterator[tuple[str, Found]]:
+def _orphans(cluster: Cluster, now: datetime) -> Iterator[tuple[str, ObservedObject | ObservedPod]]:
     objects = _unanswered(ObservedObject.objects.filter(cluster=cluster), now)[:AT_ONCE]
     for row in objects:
         # A finished Job holds nothing, and its pods have the logs: its own time to live removes it.
@@ -80,7 +81,7 @@ def _is_finished(row: ObservedObject) -> bool:
     return any(each.get("status") == "True" and each.get("type") in ("Complete", "Failed") for each in conditions)
 
 
-def _delete(gateway: Gateway, kind: str, row: Found, now: datetime) -> bool:
+def _delete(gateway: Gateway, kind: str, row: ObservedObject | ObservedPod, now: datetime) -> bool:
     try:
         body = gateway.get(kind, row.namespace, row.name)
         if body["metadata"]["uid"] != row.uid or not _is_ours(body) or not _is_old(body, now):

@@ -38,14 +38,10 @@ def review(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     if has_ended(view):
         return settle(view, gateway)
-    if overdue := _overdue_s(view):
-        message = f"ran for its limit of {overdue} s"
-        return stop.begin(view, Cause(code=Job.Outcome.TIMEOUT, message=message))
     if is_deleted(view, gateway):
         return _deleted(view)
-    if any(pod.is_gated for pod in view.present):
-        # A replacement for a pod that somebody deleted: its peers have state that it has not.
-        return stop.begin(view, stop.again("a pod was deleted on the cluster"))
+    if cause := _cause_to_stop(view):
+        return stop.begin(view, cause)
     return advance(view, due_s=_next_look_s(view))
 
 
@@ -65,6 +61,18 @@ def is_deleted(view: View, gateway: Gateway) -> bool:
     return bool(found["metadata"]["uid"] != view.attempt.object_uid)
 
 
+def lost_rank(view: View) -> Cause | None:
+    """A rank that its cluster has given up and that cannot end, since its node is silent.
+
+    The controller waits for its end before it fails the Job. The peers wait for it too, and need not.
+    """
+    for pod in view.present:
+        row = view.allocation_of(pod.rank)
+        if row and pod.disruption and pod.phase not in TERMINAL and _is_lost(row):
+            return _again(view, verdict.of_pod(pod), row)
+    return None
+
+
 def settle(view: View, gateway: Gateway) -> None:
     """S8: once every pod has ended, give back the GPUs and say how it ended."""
     conditions = _conditions(view)
@@ -81,6 +89,19 @@ def settle(view: View, gateway: Gateway) -> None:
 def commit_of(view: View) -> str:
     """The commit that the checkout resolved, from the termination message of its container."""
     return next((pod.init_message.strip()[:64] for pod in view.pods if pod.init_message), "")
+
+
+def _cause_to_stop(view: View) -> Cause | None:
+    if overdue := _overdue_s(view):
+        return Cause(code=Job.Outcome.TIMEOUT, message=f"ran for its limit of {overdue} s")
+    if any(pod.is_gated for pod in view.present):
+        # A replacement for a pod that somebody deleted: its peers have state that it has not.
+        return stop.again("a pod was deleted on the cluster")
+    return lost_rank(view)
+
+
+def _is_lost(row: Allocation) -> bool:
+    return row.node.gone_at is not None or not row.node.is_ready
 
 
 def _deleted(view: View) -> None:
@@ -108,7 +129,7 @@ def _all_ended(pods: Sequence[Pod]) -> bool:
 
 
 def _settle_failure(view: View, pods: Sequence[Pod], *, is_over: bool) -> None:
-    lost = next((row for row in view.held if row.node.gone_at or not row.node.is_ready), None)
+    lost = next((row for row in view.held if _is_lost(row)), None)
     judged = verdict.of_failed(pods)
     if lost is not None and not judged.is_infrastructure:
         # Peers of a rank whose node went away fail too, and sooner than the cluster gives up the node.

@@ -149,15 +149,21 @@ def confirm(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     if run.has_ended(view):
         return run.settle(view, gateway)
-    if run.is_deleted(view, gateway):
-        return stop.begin(view, stop.again("the object was deleted on the cluster"))
     planned: dict[int | None, Allocation] = {row.rank: row for row in view.held}
-    strays = [pod for pod in view.present if pod.node_name and pod.node_name != planned[pod.rank].node.name]
-    if strays:
-        return stop.begin(view, stop.again(f"rank {strays[0].rank} was bound elsewhere"))
+    if cause := _cause_to_roll_back(view, gateway, planned):
+        return stop.begin(view, cause)
     if len([pod for pod in view.present if pod.phase in ("Running", "Succeeded")]) == view.attempt.workers:
         return begin_running(view)
     return _still_starting(view, planned)
+
+
+def _cause_to_roll_back(view: View, gateway: Gateway, planned: Mapping[int | None, Allocation]) -> Cause | None:
+    if run.is_deleted(view, gateway):
+        return stop.again("the object was deleted on the cluster")
+    strays = [pod for pod in view.present if pod.node_name and pod.node_name != planned[pod.rank].node.name]
+    if strays:
+        return stop.again(f"rank {strays[0].rank} was bound elsewhere")
+    return run.lost_rank(view)
 
 
 def begin_running(view: View) -> None:

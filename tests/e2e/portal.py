@@ -39,6 +39,7 @@ PATIENCE_S = 60.0
 # Fast beats, and a cluster that is silent for four seconds is stale.
 SETTINGS = {
     "MUSTER_DEMO": "1",
+    "MUSTER_DEMO_LOAD": "0",
     "MUSTER_BEAT_S": "0.5",
     "MUSTER_SCRAPE_S": "1",
     "MUSTER_STALE_AFTER_S": "4",
@@ -125,7 +126,7 @@ class RunningPortal:
     def launch(self, name: str) -> None:
         """Start one of the portal's processes."""
         service = self.services()[name]
-        env = self.env() | service.env
+        env = {**self.env(), **service.env}
         self.processes[name] = spawn(service.command, log=self.log_of(name), env=env, cwd=ROOT)
 
     def kill(self, name: str) -> None:
@@ -145,7 +146,7 @@ class RunningPortal:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """What stands in the database."""
         with psycopg.connect(self.postgres.dsn(DATABASE)) as connection:
-            return connection.execute(query).fetchall()  # type: ignore[arg-type]  # queries of the tests
+            return connection.execute(query).fetchall()
 
     def held(self) -> int:
         """GPUs that the ledger says are held: rows, node counters and quota must agree."""

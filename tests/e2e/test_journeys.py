@@ -90,13 +90,13 @@ def test_the_lessons_model_server_serves_and_scales(portal: RunningPortal) -> No
     for replicas in (5, 2):
         portal.api.act(service_id, "scale", {"replicas": replicas})
         _wait_for_replicas(portal, service_id, replicas)
-        portal.wait_for(lambda wanted=replicas: portal.held() == wanted, f"{replicas} GPUs are held")
 
     assert len(bound_nodes(portal, cluster, service_id)) == 2
 
 
 def _wait_for_replicas(portal: RunningPortal, service_id: str, count: int) -> None:
     portal.wait_for(lambda: portal.api.job(service_id)["replicas_ready"] == count, f"{count} replicas serve")
+    portal.wait_for(lambda: portal.held() == count, f"{count} GPUs are held")
 
 
 def test_a_gang_of_four_whole_nodes_runs_in_one_rack(portal: RunningPortal) -> None:
