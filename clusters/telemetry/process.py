@@ -10,8 +10,9 @@ import structlog
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db.models import Exists, OuterRef
 
-from clusters.models import Node, ObservedPod
+from clusters.models import Node, NodeAccelerator, ObservedPod
 from clusters.telemetry import store
 from clusters.telemetry.join import Owner, Sample, samples
 from clusters.telemetry.parse import parse
@@ -105,16 +106,16 @@ class Collector:
 def targets(*, with_idle: bool) -> list[Target]:
     """Return the nodes to scrape: those where a pod of ours runs, and the others too when asked for."""
     owners = _owners()
-    nodes = (
-        Node.objects.filter(gone_at=None, cluster__is_enabled=True, accelerators__isnull=False)
-        .exclude(cluster__exporter_url="")
-        .select_related("cluster")
-        .distinct()
-    )
+    has_gpus = Exists(NodeAccelerator.objects.filter(node=OuterRef("pk"), capacity__gt=0))
+    nodes = Node.objects.filter(has_gpus, gone_at=None, cluster__is_enabled=True).exclude(cluster__exporter_url="")
+    if not with_idle:
+        nodes = nodes.filter(name__in={name for _cluster, name in owners})
+    # Plain columns: whole rows would bring every label and condition of every node, every few seconds.
+    rows = nodes.values_list("pk", "cluster_id", "name", "address", "cluster__exporter_url")
     return [
-        Target(node.pk, node.cluster_id, _url(node), owners.get((node.cluster_id, node.name), {}))
-        for node in nodes
-        if with_idle or (node.cluster_id, node.name) in owners
+        Target(pk, cluster_id, _url(template, name, address), owners.get((cluster_id, name), {}))
+        for pk, cluster_id, name, address, template in rows
+        if with_idle or (cluster_id, name) in owners
     ]
 
 
@@ -127,5 +128,5 @@ def _owners() -> dict[tuple[int, str], dict[tuple[str, str], Owner]]:
     return found
 
 
-def _url(node: Node) -> str:
-    return node.cluster.exporter_url.replace("{node}", node.name).replace("{address}", node.address)
+def _url(template: str, name: str, address: str) -> str:
+    return template.replace("{node}", name).replace("{address}", address)
