@@ -1,7 +1,7 @@
 """REST of jobs."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -13,6 +13,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from jobs.api.bodies import spec_of, team_of
 from jobs.api.parsers import TextYamlParser, YamlParser, YamlText
 from jobs.api.serializers import EventOut, JobOut, MetricsOut, ScaleIn
 from jobs.jobspec.fields import JobSpec
@@ -29,8 +30,6 @@ from portal.core.rest.idempotency import Answer, digest_of, run_once
 from portal.core.rest.request import ApiRequest
 from portal.identity.actors import actor_of
 from portal.identity.models import Team
-from portal.identity.permissions import can_submit
-from portal.identity.selectors import visible_teams
 
 MAX_BATCH = 100
 FILTERS = [OpenApiParameter(name) for name in ("state", "kind", "team", "queue", "owner", "label", "q")]
@@ -126,33 +125,14 @@ class JobViewSet(GenericViewSet[Job]):
         return job
 
     def _submit(self, body: object) -> dict[str, object]:
-        team = self._team(body)
-        return job_document(self._queue(self._spec(body, team), team))
+        team = team_of(self.request, body)
+        return job_document(self._queue(spec_of(self.request, body, team), team))
 
     def _submit_all(self, body: object) -> Sequence[dict[str, object]]:
         if not isinstance(body, list) or not 1 <= len(body) <= MAX_BATCH:
             text = _("Send a list of 1 to %(most)d JobSpecs.") % {"most": MAX_BATCH}
             raise DomainError(text, code="invalid_batch", numbers={"most": MAX_BATCH})
         return submit.all_or_none(lambda item: self._submit(item), body)
-
-    def _team(self, body: object) -> Team:
-        named = body.get("team") if isinstance(body, Mapping) else None
-        slug = self.request.query_params.get("team") or (named if isinstance(named, str) else "")
-        team = visible_teams(self.request.user).filter(slug=slug[:100]).first() if slug else self.request.team
-        if team is None:
-            raise DomainError(_("Name a team of yours."), code="unknown_team", field="team")
-        if not can_submit(self.request.user, team):
-            raise NotAllowedError(_("Your role in this team does not allow submitting jobs."))
-        return team
-
-    def _spec(self, body: object, team: Team) -> JobSpec:
-        query = self.request.query_params
-        defaults = {name: query[name] for name in ("queue", "priority") if query.get(name)}
-        if isinstance(body, YamlText):
-            return intake.read_yaml(body.text, team=team, defaults=defaults)
-        if not isinstance(body, Mapping):
-            raise DomainError(_("Send one JobSpec as an object."), code="wrong_type")
-        return intake.read_document({**defaults, **body}, team=team)
 
     def _queue(self, spec: JobSpec, team: Team) -> Job:
         return submit.submit_job(

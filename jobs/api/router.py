@@ -3,5 +3,10 @@
 from rest_framework.viewsets import ViewSetMixin
 
 from jobs.api.jobs import JobViewSet
+from jobs.api.preview import PreviewViewSet, TemplateViewSet
 
-router_entries: list[tuple[str, type[ViewSetMixin], str]] = [("jobs", JobViewSet, "jobs")]
+router_entries: list[tuple[str, type[ViewSetMixin], str]] = [
+    ("jobs", JobViewSet, "jobs"),
+    ("preview", PreviewViewSet, "preview"),
+    ("templates", TemplateViewSet, "templates"),
+]

@@ -1,11 +1,29 @@
 """The log of a job."""
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from jobs.explain.events import sentence
 from jobs.models import Job, JobEvent
 
 Document = dict[str, object]
 # More than a job with twenty attempts writes; the newest count.
 MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """One line of the log as a page shows it."""
+
+    at: datetime
+    message: str
+    actor: str
+
+
+def lines_of(job: Job, most: int = MOST) -> list[EventLine]:
+    """Return the newest lines of the job's log, newest first."""
+    rows = job.events.order_by("-id")[:most]
+    return [EventLine(row.at, sentence(row.code, row.data), row.actor) for row in rows]
 
 
 def events_of(job: Job) -> list[Document]:

@@ -21,7 +21,7 @@ from jobs.permissions import can_control
 from jobs.selectors.charts import WINDOWS, charts_of
 from jobs.selectors.detail import JobPage, changes_of, facts_of, job_page, visible_job
 from jobs.selectors.documents import endpoint_of, rack_of
-from jobs.selectors.events import events_of
+from jobs.selectors.events import lines_of
 from jobs.selectors.jobs import jobs_visible_to
 from jobs.services import control
 from portal.core.errors import DomainError
@@ -96,7 +96,7 @@ def _act(request: Request, uid: str, done: str, act: Callable[[Job], None]) -> H
 
 def _overview(_request: Request, page: JobPage) -> Context:
     return {
-        "events": events_of(page.job)[:RECENT_EVENTS],
+        "events": lines_of(page.job, RECENT_EVENTS),
         "changes": changes_of(page.job),
         "endpoint": endpoint_of(page.job, page.place),
     }
@@ -128,7 +128,7 @@ def _ranks(_request: Request, page: JobPage) -> Context:
 
 
 def _events(_request: Request, page: JobPage) -> Context:
-    return {"events": events_of(page.job)}
+    return {"events": lines_of(page.job)}
 
 
 def _yaml(_request: Request, page: JobPage) -> Context:

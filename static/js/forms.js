@@ -4,7 +4,7 @@
 //   [data-spec-tabs][data-convert-url] posts the form with `to=form|yaml`; answer -> [data-spec-pane=to];
 //                                     422 -> [data-spec-error], and the tab stays
 //   [data-list] with <template>, [data-list-add]; rows with [data-list-remove], [data-list-up]
-//   details[data-group="CPU {cpu}"]   its [data-group-summary] follows the fields of those names
+//   details[data-group="CPU {cpu}"]   its [data-group-summary] follows the fields and lists of those names
 
 const PAUSE_MS = 300;
 const previews = new WeakMap(); // form -> {timer, abort}
@@ -101,12 +101,28 @@ function summarise(group) {
   const words = group.querySelector("[data-group-summary]");
   const form = group.closest("form");
   if (!words || !form) return;
-  words.textContent = group.dataset.group.replace(/\{(\w+)\}/g, (_whole, name) => valueOf(form.elements[name]) || "–");
+  words.textContent = group.dataset.group.split(", ").map((part) => filled(part, form)).filter(Boolean).join(", ") || "–";
+}
+
+// A part of a pattern ("shared {shared_memory}") is left out while none of its fields holds anything.
+function filled(part, form) {
+  let has = false;
+  const text = part.replace(/\{(\w+)\}/g, (_whole, name) => {
+    const value = valueOf(form.elements[name]) || listOf(form, name);
+    has ||= Boolean(value);
+    return value;
+  });
+  return has ? text.trim() : "";
+}
+
+function listOf(form, name) {
+  const rows = form.querySelectorAll(`[data-list="${name}"] > [data-list-rows] > [data-list-row]`);
+  return [...rows].map((row) => valueOf(row.querySelector("input, select, textarea"))).filter(Boolean).join(", ");
 }
 
 function valueOf(field) {
   if (!field) return "";
-  if (field.selectedOptions) return [...field.selectedOptions].map((option) => option.textContent.trim()).join(", ");
+  if (field.selectedOptions) return [...field.selectedOptions].filter((option) => option.value).map((option) => option.textContent.trim()).join(", ");
   return field.value;
 }
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.models import Job
 from portal.identity.models import User
-from tests.jobs.conftest import Supply
+from tests.jobs.scenes import Supply
 
 BrowserOf = Callable[[User], Client]
 pytestmark = pytest.mark.django_db

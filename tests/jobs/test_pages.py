@@ -13,8 +13,7 @@ from jobs.models import Job
 from portal.core import clock
 from portal.identity.models import Team, User
 from tests.factories import make_job
-from tests.jobs.conftest import Supply
-from tests.jobs.scenes import make_placed
+from tests.jobs.scenes import Supply, make_placed
 
 BrowserOf = Callable[[User], Client]
 pytestmark = pytest.mark.django_db

@@ -195,6 +195,7 @@ def data_table(context: Context, content: str, label: str, **options: Any) -> Sa
 @register.simple_block_tag
 def cell(content: str, id: str, tag: str = "span", **attributes: str) -> SafeString:  # noqa: A002
     """A live cell: `data-v` follows from what it shows, so a page that asks again patches only what changed."""
+    content = SafeString(content.strip())
     version = f"{zlib.crc32(content.encode()):08x}"
     rest = format_html_join("", ' {}="{}"', attributes.items())
     return format_html(
