@@ -16,6 +16,9 @@ from jobs.selectors.choices import Choices, Options
 AUTOMATIC: tuple[str, Any] = ("", gettext_lazy("automatic"))
 
 
+NEEDED = frozenset({"name", "image", "workers", "gpus_per_worker", "replicas"})
+
+
 class SpecForm(forms.Form):
     """All inputs of a document. `base` carries the whole document along, for what the inputs do not show."""
 
@@ -81,6 +84,8 @@ class SpecForm(forms.Form):
             del self.fields[name]
         for name, field in self.fields.items():
             field.required = False
+            # The browser refuses nothing, since nothing typed may be lost; the label still says what is needed.
+            field.is_needed = name in NEEDED  # type: ignore[attr-defined]
             _dress(name, field)
 
     @property

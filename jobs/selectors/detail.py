@@ -3,7 +3,19 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import IntegerField, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import (
+    BooleanField,
+    F,
+    Func,
+    IntegerField,
+    JSONField,
+    Manager,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+)
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
@@ -54,10 +66,7 @@ def visible_job(user: User, uid: str) -> QuerySet[Job]:
         jobs_visible_to(user)
         .filter(uid=uid)
         .select_related("parent")
-        .annotate(
-            queue_used=_sum(QuotaUsage.objects.filter(queue=OuterRef("queue")), "used"),
-            queue_nominal=_sum(Quota.objects.filter(queue=OuterRef("queue")), "nominal"),
-        )
+        .annotate(queue_used=_sum(QuotaUsage.objects, "used"), queue_nominal=_sum(Quota.objects, "nominal"))
     )
 
 
@@ -107,6 +116,12 @@ def changes_of(job: Job) -> list[Difference]:
     return differences(job.parent.spec, job.spec) if job.parent else []
 
 
-def _sum(rows: QuerySet[Quota] | QuerySet[QuotaUsage], column: str) -> Coalesce:
-    total = rows.values("queue").annotate(total=Sum(column)).values("total")
+def _sum(rows: Manager[Quota] | Manager[QuotaUsage], column: str) -> Coalesce:
+    """Sum over the job's queue, of the flavors that it asks for; without a wish, of all."""
+    wishes = OuterRef("flavor_ids")
+    count = Func(wishes, function="jsonb_array_length", output_field=IntegerField())
+    flavor = Func(F("flavor_id"), function="to_jsonb", output_field=JSONField())
+    is_wished = Func(wishes, flavor, template="(%(expressions)s)", arg_joiner=" @> ", output_field=BooleanField())
+    own = rows.filter(queue=OuterRef("queue")).annotate(wishes=count, is_wished=is_wished)
+    total = own.filter(Q(wishes=0) | Q(is_wished=True)).values("queue").annotate(total=Sum(column)).values("total")
     return Coalesce(Subquery(total, output_field=IntegerField()), 0)
