@@ -4,12 +4,13 @@ from jobs.scheduler.feasibility import FitTable
 from jobs.scheduler.ledger import Ledger
 from jobs.scheduler.quota import QuotaBook
 from jobs.scheduler.request import RequestBook
+from jobs.scheduler.shapes import Gates
 from jobs.scheduler.topology import build_topology
 from jobs.scheduler.types import Snapshot
 
 
 class Books:
-    """Topology, ledger, quota, fits and requests of one snapshot."""
+    """Topology, ledger, quota, gates, fits and requests of one snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         """Open the books. Raise ValueError if the quota parents form a circle."""
@@ -17,5 +18,6 @@ class Books:
         self.topology = build_topology(snapshot)
         self.ledger = Ledger(snapshot, self.topology)
         self.quota = QuotaBook(snapshot.quota)
-        self.fits = FitTable(snapshot, self.topology, self.ledger)
+        self.gates = Gates(snapshot, self.topology, self.ledger)
+        self.fits = FitTable(self.gates, self.ledger)
         self.requests = RequestBook(self.topology)

@@ -4,7 +4,7 @@ Places follow the topology, so ranks handed out in this order are neighbours in 
 are few, so they are handled as plain lists; only hosts may be many.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from jobs.scheduler.feasibility import Fit
 from jobs.scheduler.types import IntArray
 
 Layout = list[tuple[int, int]]
+A_RACK = 48  # hosts
 
 
 def pack_flat(fit: Fit, place: tuple[int, int], workers: int, free: IntArray) -> Layout:
@@ -60,21 +61,28 @@ def _fewest(room: IntArray, children: slice, workers: int) -> Iterator[tuple[int
 
 def _pack_hosts(fit: Fit, span: slice, workers: int, free: IntArray) -> Iterator[tuple[int, int]]:
     """Yield (host, share): hosts with the least free GPUs first, each but the last filled up."""
-    counts = fit.counts
-    holding = counts[span].nonzero()[0] + span.start
-    key = (
-        free[fit.pool.at[holding]] * len(counts) + holding
-    )  # distinct, so the choice below is the same on every machine
+    missing = workers
+    for host, room in _tightest_first(fit, span, workers, free):
+        yield host, min(missing, room)
+        missing -= room
+        if missing <= 0:
+            return
+
+
+def _tightest_first(fit: Fit, span: slice, workers: int, free: IntArray) -> Iterable[tuple[int, int]]:
+    """Return (host, room) of the hosts that hold any workers, as many as may be needed; ties go by number."""
+    counts = fit.counts[span]
+    amounts = free[fit.pool.at[span]]
+    if len(counts) <= A_RACK:  # a handful is sorted faster by hand
+        hosts = zip(amounts.tolist(), range(span.start, span.stop), counts.tolist(), strict=True)
+        return [(host, room) for _, host, room in sorted(hosts) if room]
+    holding = counts.nonzero()[0]
+    key = amounts[holding] * len(counts) + holding  # distinct, so the choice below is the same on every machine
     if len(key) > workers:  # each host takes at least one worker
         key = np.partition(key, workers - 1)[:workers]
     key.sort()
-    missing = workers
-    for host in (key % len(counts)).tolist():
-        share = min(missing, int(counts[host]))
-        yield host, share
-        missing -= share
-        if not missing:
-            return
+    tightest = key % len(counts)
+    return zip((tightest + span.start).tolist(), counts[tightest].tolist(), strict=True)
 
 
 def _deal(room: IntArray, children: slice, workers: int) -> Layout:

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from jobs.scheduler import fill
 from jobs.scheduler.books import Books
-from jobs.scheduler.feasibility import Fit, Shape
+from jobs.scheduler.feasibility import Fit
 from jobs.scheduler.ledger import PODS
 from jobs.scheduler.place import choose_domain
 from jobs.scheduler.request import Request
+from jobs.scheduler.shapes import Shape
 from jobs.scheduler.types import NO_FLAVOR, Admission, Placement, Workload
 
 
@@ -25,7 +26,9 @@ def start(books: Books, workload: Workload) -> Admission | None:
     if request is None:
         return None
     for shape in request.shapes:
-        allowed = _allowed_by_quota(books, workload, shape)
+        allowed = workload.workers
+        if shape.gpus:
+            allowed = min(allowed, books.quota.room(workload.queue, shape.flavor, books.quota.now) // shape.gpus)
         if allowed < workload.min_workers:
             continue
         fit = books.fits.current(shape, request.widest, workload.min_workers)
@@ -35,24 +38,20 @@ def start(books: Books, workload: Workload) -> Admission | None:
     return None
 
 
-def _allowed_by_quota(books: Books, workload: Workload, shape: Shape) -> int:
-    if not shape.gpus:
-        return workload.workers
-    return min(workload.workers, books.quota.room(workload.queue, shape.flavor, books.quota.now) // shape.gpus)
-
-
 def _book(books: Books, queue: int, found: Found, workers: int) -> Placement:
-    shape, pool = found.shape, found.fit.pool
+    shape, topology = found.shape, found.fit.pool.topology
     layout = _layout(books, found, workers)
-    books.ledger.take(shape.flavor, found.fit.needs, [(int(pool.at[place]), share) for place, share in layout])
+    books.fits.take(shape.flavor, found.fit, layout)
     if shape.gpus:
         books.quota.charge(queue, shape.flavor, workers * shape.gpus)
-    topology, first, last = pool.topology, layout[0][0], layout[-1][0]
+    places = [place for place, _ in layout]
+    first, last = places[0], places[-1]
+    hosts = zip(topology.order[places].tolist(), layout, strict=True)
     return Placement(
         flavor=shape.flavor,
         cluster=int(topology.cluster[first]),
         level=topology.levels[topology.common_level(first, last)],
-        hosts=tuple(host for place, share in layout for host in [int(topology.order[place])] * share),
+        hosts=tuple([host for host, (_, share) in hosts for _ in range(share)]),
     )
 
 

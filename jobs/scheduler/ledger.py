@@ -4,8 +4,6 @@ A stock is an (R, H) array of amounts by canonical position: one row per flavor 
 of memory and pod slots.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from jobs.scheduler.topology import Topology
@@ -14,19 +12,8 @@ from jobs.scheduler.types import NO_FLAVOR, IntArray, Snapshot
 CPU, MEMORY, PODS = -3, -2, -1  # rows of a stock
 
 
-class Needs(NamedTuple):
-    """What one worker takes: per_row (R, 1) of a stock; rows: (row, amount) of those that are not 0."""
-
-    per_row: IntArray
-    rows: list[tuple[int, int]]
-
-
 class Ledger:
-    """Three stocks, and per flavor a log of positions whose `now` has changed.
-
-    Within a cycle amounts only fall. Whoever keeps figures derived from `now` may therefore use old ones as upper
-    bounds, and needs only the log's new entries to bring them up to date.
-    """
+    """Three stocks. Within a cycle the amounts of `now` only fall."""
 
     def __init__(self, snapshot: Snapshot, topology: Topology) -> None:
         """Lay the snapshot's columns in canonical order."""
@@ -37,36 +24,16 @@ class Ledger:
         self.now = _stock(snapshot, self.position, offers.free, free)
         self.start = self.now.copy()
         self.empty = _stock(snapshot, self.position, offers.total, total)
-        self._hosts_are_shared = bool(np.any(np.count_nonzero(self.empty[:CPU] > 0, axis=0) > 1))
-        self._logs: dict[int, list[int]] = {flavor: [] for flavor in (NO_FLAVOR, *range(len(snapshot.flavors)))}
+        self._any_shared = bool(np.any(np.count_nonzero(self.empty[:CPU] > 0, axis=0) > 1))
 
-    def take(self, flavor: int, needs: Needs, layout: list[tuple[int, int]]) -> None:
-        """Book workers at distinct positions: (position, workers) each."""
-        at = [position for position, _ in layout]
-        if len(at) == 1:  # a view is several times faster than an index array
-            self.now[:, at[0]] -= needs.per_row[:, 0] * layout[0][1]
-        else:
-            self.now[:, at] -= needs.per_row * np.array([workers for _, workers in layout])
-        every = flavor == NO_FLAVOR or self._hosts_are_shared
-        for other, log in self._logs.items():
-            if every or other in (flavor, NO_FLAVOR):
-                log.extend(at)
+    def take(self, needs: IntArray, layout: list[tuple[int, int]]) -> None:
+        """Book workers at distinct positions: (position, workers) each; needs: (R,) per worker."""
+        for position, workers in layout:  # one view a host is several times faster than an index array
+            self.now[:, position] -= needs * workers
 
-    def changes(self, flavor: int) -> int:
-        """Return the length of a flavor's log."""
-        return len(self._logs[flavor])
-
-    def changed_since(self, flavor: int, seen: int) -> IntArray:
-        """Return the log's positions after the first `seen`, perhaps repeated."""
-        return np.array(self._logs[flavor][seen:])
-
-    def needs_of(self, flavor: int, gpus: int, others: tuple[int, int, int]) -> Needs:
-        """Return what a worker takes: GPUs of a flavor; milli CPU, MiB and pod slots."""
-        per_row = np.zeros((len(self.now), 1), dtype=np.int64)
-        per_row[CPU:, 0] = others
-        if gpus:
-            per_row[flavor] = gpus
-        return Needs(per_row, [(row, amount) for row, amount in enumerate(per_row[:, 0].tolist()) if amount])
+    def share_hosts(self, flavor: int, other: int) -> bool:
+        """Return whether a host may have both flavors."""
+        return flavor == other or NO_FLAVOR in (flavor, other) or self._any_shared
 
 
 def _stock(

@@ -7,9 +7,9 @@ hosts, required level, flavors) stay.
 import numpy as np
 
 from jobs.scheduler.books import Books
-from jobs.scheduler.feasibility import Opening, Shape
 from jobs.scheduler.ledger import CPU, MEMORY, PODS
 from jobs.scheduler.request import flavors_of
+from jobs.scheduler.shapes import Opening, Shape
 from jobs.scheduler.types import NO_FLAVOR, BoolArray, NeverLimit, Reason, ReasonCode, Workload
 
 Short = tuple[NeverLimit, int]
@@ -69,11 +69,11 @@ class NeverFinder:
 
     def _allowed_hosts(self, workload: Workload, flavor: int) -> BoolArray:
         anywhere = Shape(flavor, 0, 0, 0, 0, 0, workload.clusters, workload.excluded_hosts, frozenset())
-        return self._books.fits.permitted(anywhere)
+        return self._books.gates.permitted(anywhere)
 
     def _short_resource(self, shape: Shape) -> Short | None:
         """Return the first resource of which no permitted host has enough for one worker, and the most there is."""
-        hosts = self._books.fits.permitted(shape)
+        hosts = self._books.gates.permitted(shape)
         needs = [
             (NeverLimit.GPUS_PER_NODE, shape.flavor, shape.gpus),
             (NeverLimit.CPU, CPU, shape.cpu),

@@ -28,13 +28,20 @@ def choose_domain(fit: Fit, request: Request, workers: int, free: IntArray) -> t
     else:
         holding = _least(holding, fit.sums(level)[holding])
         if holding.size > 1:
-            holding = _least(holding, topology.sums(level, free[fit.pool.at])[holding])
+            holding = _least(holding, _free_inside(fit, level, holding, free))
     if holding.size > 1 and level:
         enclosing = topology.parent[level][holding]
         return level, int(holding[fit.sums(level - 1)[enclosing].argmin()])
     return level, int(holding[0])
 
 
+def _free_inside(fit: Fit, level: int, domains: IntArray, free: IntArray) -> IntArray:
+    """Return the free GPUs on the usable hosts of some domains."""
+    usable = free[fit.pool.at] * fit.usable
+    inside: IntArray = np.add.reduceat(usable, fit.pool.topology.starts[level])[domains]
+    return inside
+
+
 def _least(candidates: IntArray, values: IntArray) -> IntArray:
-    smallest: IntArray = candidates[values == np.minimum.reduce(values)]
+    smallest: IntArray = candidates[values == values[values.argmin()]]  # argmin is several times faster than min
     return smallest

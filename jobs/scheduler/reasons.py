@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.scheduler.books import Books
-from jobs.scheduler.feasibility import Fit, Opening, Shape
+from jobs.scheduler.feasibility import Fit
 from jobs.scheduler.ledger import CPU, MEMORY, PODS
 from jobs.scheduler.never import NeverFinder
+from jobs.scheduler.shapes import Opening, Shape
 from jobs.scheduler.types import NO_FLAVOR, IntArray, Reason, ReasonCode, Workload
 
 Numbers = dict[str, int | str]
@@ -128,7 +129,7 @@ class ReasonFinder:
         row, needed = need
         by_gpus = self._fit(question.without(cpu=0, memory=0, pods=0).shape)
         amount = self._books.ledger.now[row][by_gpus.pool.at]
-        short = amount // needed < np.minimum(by_gpus.counts, question.workers)
+        short = by_gpus.usable & (amount // needed < np.minimum(by_gpus.counts, question.workers))
         numbers: Numbers = {
             "nodes": int(short.sum()),
             "needed": needed,
@@ -162,7 +163,7 @@ class ReasonFinder:
         topology = fit.pool.topology
         roomy = topology.holding(widest, fit.sums(widest), question.workers)
         cluster = topology.cluster[topology.starts[widest][roomy[0]]]
-        there = fit.pool.at[topology.cluster == cluster]
+        there = fit.pool.at[fit.usable & (topology.cluster == cluster)]
         numbers: Numbers = {
             "cluster": self._books.snapshot.clusters[cluster],
             "free": self._gpus(question.shape, self._books.ledger.now, there),
@@ -172,7 +173,7 @@ class ReasonFinder:
     def _no_room(self, question: Question) -> Reason:
         fit, widest = self._fit(question.shape), question.widest
         topology = fit.pool.topology
-        free = self._gpus(question.shape, self._books.ledger.now, fit.pool.at)
+        free = self._gpus(question.shape, self._books.ledger.now, fit.pool.at[fit.usable])
         if free < question.asked:
             return Reason(ReasonCode.CAPACITY, {"free": free, **self._asked(question)})
         most = fit.best(widest)
@@ -202,7 +203,8 @@ class ReasonFinder:
         return {"asked": question.asked, "flavor": name}
 
     def _positions(self, shape: Shape, opening: int) -> IntArray:
-        return self._books.fits.pool(shape, Opening(opening)).at
+        gates = self._books.gates
+        return gates.pool(shape.flavor).at[gates.usable(shape, Opening(opening))]
 
     def _gpus(self, shape: Shape, stock: IntArray, positions: IntArray) -> int:
         """Add up the flavor's GPUs over some hosts; over-committed ones count as 0."""

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.scheduler.feasibility import Shape
+from jobs.scheduler.shapes import Shape
 from jobs.scheduler.topology import Topology
 from jobs.scheduler.types import NO_FLAVOR, SpreadPolicy, TopologyMode, Workload
 
@@ -29,9 +29,16 @@ class RequestBook:
         """Start empty."""
         self._topology = topology
         self._requests: dict[tuple[object, ...], Request | None] = {}
+        self._by_id: dict[str, Request | None] = {}
 
     def of(self, workload: Workload) -> Request | None:
         """Return the workload's request, None if no cluster has the level that it requires."""
+        if workload.id not in self._by_id:
+            self._by_id[workload.id] = self._equal(workload)
+        return self._by_id[workload.id]
+
+    def _equal(self, workload: Workload) -> Request | None:
+        """Return the one request that all equal workloads share."""
         key = (
             workload.gpus_per_worker,
             workload.flavors,
@@ -64,9 +71,10 @@ def _request(number: int, workload: Workload, topology: Topology) -> Request | N
     narrow = (named or 0) if spread else topology.node
     lowest = 0 if workload.topology is TopologyMode.NONE else narrow
     widest = (named or 0) if required else 0
+    needed_label = 0 if topology.fully_labelled[widest] else widest  # equal shapes share their figures
     return Request(
         number=number,
-        shapes=tuple(_shape(workload, flavor, widest) for flavor in flavors_of(workload)),
+        shapes=tuple(_shape(workload, flavor, needed_label) for flavor in flavors_of(workload)),
         lowest=lowest,
         widest=widest,
         spread=spread,
