@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import django
-from django.core.management import call_command
+from django.db import connection
 
 from tests.__main__ import SETTINGS, database
 from tests.bench.facts import facts
@@ -65,7 +65,7 @@ def _prepare_django(stack: ExitStack) -> None:
     for name, value in (SETTINGS | {"DATABASE_URL": url}).items():
         os.environ.setdefault(name, value)
     django.setup()
-    call_command("migrate", verbosity=0)
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)  # never a portal's own database
 
 
 if __name__ == "__main__":
