@@ -29,7 +29,7 @@ _OWN_WORKERS = ("-n", "--numprocesses", "-p", "--pdb", "--trace")
 def main(arguments: list[str]) -> int:
     """Run pytest and return its exit code."""
     signal.signal(signal.SIGTERM, _leave)
-    workers = [] if any(word.startswith(_OWN_WORKERS) for word in arguments) else ["-n", "2"]
+    workers = [] if any(word.startswith(_OWN_WORKERS) for word in arguments) else ["-n", "2", "--dist", "loadgroup"]
     pytest = [sys.executable, "-m", "pytest", "-p", "tests.skips", *workers, *arguments]
     with database() as url:
         env = SETTINGS | os.environ | {"DATABASE_URL": url}
