@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from portal.embedded.demo import application, is_answering, keep_logins
+from portal.embedded.demo import application, is_answering, keep_logins, supply_loops
 from portal.embedded.folder import DemoFolder, free_port
 from portal.embedded.postgres import Postgres
 from portal.embedded.processes import end, spawn, sweep
@@ -121,7 +121,7 @@ class RunningPortal:
         self.postgres.stop()
 
     def services(self) -> dict[str, Service]:
-        return {service.name: service for service in application(self.folder, self.port)}
+        return {service.name: service for service in (*application(self.folder, self.port), *supply_loops())}
 
     def launch(self, name: str) -> None:
         """Start one of the portal's processes."""

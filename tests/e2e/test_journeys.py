@@ -15,8 +15,15 @@ LESSON = Path(__file__).parents[1] / "jobspec" / "lesson"
 NAMESPACE = "team-vision"
 GROUPS = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}
 GANG = {"name": "gang", "kind": "training", "image": "example.org/train:1", "gpus_per_worker": 8, "workers": 4}
-# What differs from a sample by design: names, our labels, and what holds a pod until it is placed.
-OURS = ("metadata.name", "metadata.namespace", "spec.template.spec.containers[0].name", "spec.strategy")
+# What differs from a sample by design: names and strategy (and the type, which items of a list do not carry).
+OURS = (
+    "apiVersion",
+    "kind",
+    "metadata.name",
+    "metadata.namespace",
+    "spec.template.spec.containers[0].name",
+    "spec.strategy",
+)
 
 
 def objects(portal: RunningPortal, cluster: str, kind: str, run: str) -> list[Any]:

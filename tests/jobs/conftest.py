@@ -1,9 +1,15 @@
-"""A team with GPUs to run on."""
+"""A team with GPUs to run on, and no broker: a hint has nobody to go to here."""
 
 import pytest
 
+from portal.core import enqueue
 from portal.identity.models import Team
 from tests.jobs.scenes import Supply, make_supply
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enqueue, "send_once", lambda _task: True)
 
 
 @pytest.fixture
