@@ -38,7 +38,7 @@ def plotted(made: Figure) -> go.Figure:
 def test_what_was_not_measured_is_a_gap_and_never_a_zero() -> None:
     made = figure({"rank 0": [1.0, float("nan"), float("inf"), float("-inf"), None, 3.0]})
 
-    (trace,) = strict(made)["data"]  # type: ignore[index, call-overload]
+    (trace,) = strict(made)["data"]  # type: ignore[index]
     assert trace["y"] == [1.0, None, None, None, None, 3.0]
     assert trace["connectgaps"] is False
 
