@@ -28,7 +28,7 @@ class KubeconfigField(forms.CharField):
     """The text of a kubeconfig, as pasted."""
 
     def __init__(self, **options: Any) -> None:
-        attrs = {"rows": 8, "class": "m-code", "spellcheck": "false", "autocomplete": "off"}
+        attrs = {"rows": 10, "class": "m-mono", "spellcheck": "false", "autocomplete": "off"}
         super().__init__(strip=False, widget=WriteOnlyTextarea(attrs=attrs), **options)
 
 

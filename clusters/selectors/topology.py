@@ -1,5 +1,6 @@
 """The map of a cluster: its levels from wide to narrow, its nodes, and one cell for each GPU."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from clusters.models import Cluster, Node, TopologyLevel
+
+Natural = tuple[tuple[int, str], ...]
+_NUMBERS = re.compile(r"([0-9]+)")
 
 
 class CellState(StrEnum):
@@ -200,10 +204,16 @@ def _idle_state(node: NodeShares) -> CellState:
     return CellState.CORDONED if node.is_cordoned else CellState.FREE
 
 
-def _order(node: NodeShares, levels: Sequence[TopologyLevel]) -> tuple[tuple[bool, str], ...]:
+def _order(node: NodeShares, levels: Sequence[TopologyLevel]) -> tuple[tuple[bool, Natural], ...]:
     # Nodes without a label come after those that have it.
     places = ((level.label_key not in node.labels, node.labels.get(level.label_key, "")) for level in levels)
-    return (*places, (False, node.name))
+    return tuple((is_missing, _natural(name)) for is_missing, name in (*places, (False, node.name)))
+
+
+def _natural(name: str) -> Natural:
+    """Return a key by which n9 comes before n10; the name itself tells n1 from n01."""
+    parts = [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name)]
+    return (*parts, (-2, name))
 
 
 def _child(home: Domain, level: str, name: str) -> Domain:

@@ -35,7 +35,7 @@ def assert_axe_clean(page: Page) -> None:
     """Fail when axe finds a breach of accessibility, naming the rule and the elements."""
     violations = Axe().run(page).response["violations"]
 
-    assert [_summary(violation) for violation in violations] == []
+    assert not violations, [_summary(violation) for violation in violations]
 
 
 def assert_no_sideways_scroll(page: Page) -> None:

@@ -146,3 +146,10 @@ def test_pods_of_an_attempt_come_by_rank(cluster: Cluster) -> None:
         )
 
     assert [pod.uid for pod in pods_of("r", 1)] == ["a", "b", "c"]
+
+
+def test_the_ninth_node_comes_before_the_tenth(cluster: Cluster) -> None:
+    for name in ("n10", "n9", "n01", "n1", "9", "north"):
+        make_node(cluster, name=name, labels={"t/block": "b1", "t/rack": "r1"})
+
+    assert [box.name for box in cluster_map(cluster).all_nodes] == ["9", "n01", "n1", "n9", "n10", "north"]
