@@ -244,7 +244,7 @@ def test_the_fleet_adds_up_all_clusters(
     for name in ("r1-n1", "only"):
         assertContains(page, name)
     assertNotContains(browser_of(bob).get("/fleet/?cluster=flat"), "r1-n1")
-    assertContains(browser_of(bob).get("/fleet/?view=table"), "block <bdi>b1</bdi> / rack <bdi>r1</bdi>")
+    assertContains(browser_of(bob).get("/fleet/?view=table"), "block <bdi>b1</bdi> / </span>rack <bdi>r1</bdi>")
 
 
 def test_a_fleet_too_large_for_single_gpus_shows_one_cell_a_node(
