@@ -66,7 +66,7 @@ class TreeTable:
 def tree_tables(
     organizations: Iterable[Organization], flavors: Collection[ResourceFlavor], own_team_ids: Collection[int] = ()
 ) -> tuple[TreeTable, ...]:
-    """Return one table per organization, in six queries however many rows there are."""
+    """Return one table per organization, in four queries however many rows there are."""
     tree = quota_tree()
     teams = {team.pk: team for team in Team.objects.all()}
     tables = []

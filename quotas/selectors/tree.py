@@ -1,10 +1,16 @@
 """Reads of the quota tree, each in a fixed number of queries whatever its size."""
 
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from django.db.models import IntegerField, Value
 
 from portal.identity.models import Team
-from quotas.models import Cohort, Queue, Quota, QuotaUsage
-from quotas.policy.document import Cell, QuotaNode, QuotaTreeRows, cohort_id, queue_id
+from quotas.models import Cohort, Quota, QuotaUsage
+from quotas.policy.document import QuotaNode, QuotaTreeRows, cohort_id, queue_id
+
+_COHORT_COLUMNS = ("pk", "name", "parent_id", "organization_id", "version")
+_QUEUE_COLUMNS = tuple(f"queues__{name}" for name in ("pk", "name", "version", "team_id", "is_default", "is_paused"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +24,33 @@ class QuotaLeft:
     left: int
 
 
+class _CellRow(NamedTuple):
+    node: str
+    flavor: int
+    nominal: int | None
+    used: int | None
+    version: int | None
+
+
 def quota_tree(organization_id: int | None = None) -> QuotaTreeRows:
-    """Read the whole tree, or that of one organization, in four queries."""
-    cohorts = Cohort.objects.order_by("name")
-    queues = Queue.objects.select_related("cohort").order_by("name")
+    """Read the whole tree, or that of one organization, in two queries."""
+    rows = Cohort.objects.order_by("name", "queues__name").values(*_COHORT_COLUMNS, *_QUEUE_COLUMNS)
     if organization_id is not None:
-        cohorts = cohorts.filter(organization_id=organization_id)
-        queues = queues.filter(cohort__organization_id=organization_id)
-    nodes = _ordered([_cohort_node(cohort) for cohort in cohorts] + [_queue_node(queue) for queue in queues])
+        rows = rows.filter(organization_id=organization_id)
+    cohorts: dict[int, QuotaNode] = {}
+    queues: list[QuotaNode] = []
+    for row in rows:  # one per queue; a cohort without queues has one with nothing of a queue
+        cohorts.setdefault(row["pk"], _cohort_node(row))
+        if row["queues__pk"] is not None:
+            queues.append(_queue_node(row))
+    nodes = _ordered([*cohorts.values(), *queues])
     known = {node.id for node in nodes}
-    quotas = {_cell(row): row for row in Quota.objects.all()}
-    used = {_cell(row): row.used for row in QuotaUsage.objects.all()}
+    cells = [cell for cell in _cells() if cell.node in known]
     return QuotaTreeRows(
         nodes=nodes,
-        nominal={cell: row.nominal for cell, row in quotas.items() if cell[0] in known},
-        used={cell: gpus for cell, gpus in used.items() if cell[0] in known},
-        versions={cell: row.version for cell, row in quotas.items() if cell[0] in known},
+        nominal={(cell.node, cell.flavor): cell.nominal for cell in cells if cell.nominal is not None},
+        used={(cell.node, cell.flavor): cell.used for cell in cells if cell.used is not None},
+        versions={(cell.node, cell.flavor): cell.version for cell in cells if cell.version is not None},
     )
 
 
@@ -64,31 +81,43 @@ def quota_left(team: Team) -> tuple[QuotaLeft, ...]:
     )
 
 
-def _cohort_node(cohort: Cohort) -> QuotaNode:
+def _cohort_node(row: dict[str, Any]) -> QuotaNode:
     return QuotaNode(
-        id=cohort_id(cohort.pk),
-        pk=cohort.pk,
-        name=cohort.name,
-        parent=None if cohort.parent_id is None else cohort_id(cohort.parent_id),
+        id=cohort_id(row["pk"]),
+        pk=row["pk"],
+        name=row["name"],
+        parent=None if row["parent_id"] is None else cohort_id(row["parent_id"]),
         depth=0,
-        organization_id=cohort.organization_id,
-        version=cohort.version,
+        organization_id=row["organization_id"],
+        version=row["version"],
     )
 
 
-def _queue_node(queue: Queue) -> QuotaNode:
+def _queue_node(row: dict[str, Any]) -> QuotaNode:
     return QuotaNode(
-        id=queue_id(queue.pk),
-        pk=queue.pk,
-        name=queue.name,
-        parent=cohort_id(queue.cohort_id),
+        id=queue_id(row["queues__pk"]),
+        pk=row["queues__pk"],
+        name=row["queues__name"],
+        parent=cohort_id(row["pk"]),
         depth=0,
-        organization_id=queue.cohort.organization_id,
-        version=queue.version,
-        team_id=queue.team_id,
-        is_default=queue.is_default,
-        is_paused=queue.is_paused,
+        organization_id=row["organization_id"],
+        version=row["queues__version"],
+        team_id=row["queues__team_id"],
+        is_default=row["queues__is_default"],
+        is_paused=row["queues__is_paused"],
     )
+
+
+def _cells() -> list[_CellRow]:
+    """Read quotas and usage: two rows for a cell that has both."""
+    nothing = Value(None, output_field=IntegerField())
+    place = ("cohort_id", "queue_id", "flavor_id")
+    usage = QuotaUsage.objects.values_list(*place, nothing, "used", nothing)
+    rows = Quota.objects.values_list(*place, "nominal", nothing, "version").union(usage, all=True)
+    return [
+        _CellRow(queue_id(queue) if queue is not None else cohort_id(cohort), *values)
+        for cohort, queue, *values in rows
+    ]
 
 
 def _ordered(nodes: list[QuotaNode]) -> tuple[QuotaNode, ...]:
@@ -103,8 +132,3 @@ def _ordered(nodes: list[QuotaNode]) -> tuple[QuotaNode, ...]:
         ordered.append(replace(node, depth=depth))
         waiting.extend((depth + 1, child) for child in reversed(children.get(node.id, [])))
     return tuple(ordered)
-
-
-def _cell(row: Quota | QuotaUsage) -> Cell:
-    node = queue_id(row.queue_id) if row.queue_id is not None else cohort_id(row.cohort_id or 0)
-    return node, row.flavor_id

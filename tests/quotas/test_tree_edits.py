@@ -263,5 +263,5 @@ def test_an_edit_costs_a_fixed_number_of_queries(world: World) -> None:
     for n in range(10):
         give(queue_beside(world, f"q{n}"), world.h100, 1)
 
-    with TestCase().assertNumQueries(13):
+    with TestCase().assertNumQueries(11):
         set_vision(world, 2, version=1)

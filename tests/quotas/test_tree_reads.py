@@ -51,11 +51,11 @@ def test_the_tree_of_one_organization_shows_nothing_of_another(world: World) -> 
     assert len(quota_tree().nodes) == 4
 
 
-def test_a_tree_of_any_size_costs_four_queries(world: World) -> None:
+def test_a_tree_of_any_size_costs_two_queries(world: World) -> None:
     for n in range(20):
         give(queue_beside(world, f"q{n}"), world.h100, n)
 
-    with TestCase().assertNumQueries(4):
+    with TestCase().assertNumQueries(2):
         tree = quota_tree()
 
     assert len(tree.nodes) == 23
