@@ -168,7 +168,7 @@ def _pages(names: str) -> list[URLPattern]:
     return [path(f"{name}/", nothing, name=name) for name in names.split()]
 
 
-_people = _pages("teams tokens sign_in sign_out password switch_team audit")
+_people = _pages("teams tokens sign_in sign_out profile password switch_team audit")
 _jobs = _pages("list services new_training new_service")
 _clusters = _pages("list fleet")
 _quotas = _pages("queues console")
