@@ -1,7 +1,8 @@
 """The servers that the gateway has to get on with: the simulated cluster, and a real one where it is named.
 
-MUSTER_CONTRACT_KUBECONFIG names a kubeconfig (server, CA, token) of a server with a ready node whose containers
-run (or are said to run) until they are deleted.
+MUSTER_KUBE_SERVER is the https URL of a real one, MUSTER_KUBE_CA the file with its certificate authority (PEM) and
+MUSTER_KUBE_TOKEN a bearer token that may make namespaces and all that the portal makes. It needs a ready node whose
+containers run, or are said to run, for ten seconds at least.
 """
 
 import os
@@ -13,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from clusters.k8s import kubeconfig
 from clusters.k8s.connection import Connection
 from clusters.k8s.gateway import Gateway
 from clusters.simulated.fleet import uniform
 from tests.clusters_running import running_cluster
 
-REAL = os.environ.get("MUSTER_CONTRACT_KUBECONFIG", "")
+SERVER = os.environ.get("MUSTER_KUBE_SERVER", "")
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,15 @@ class Server:
     node: str
 
 
-@pytest.fixture(scope="session", params=["simulated", *(["real"] if REAL else [])])
+@pytest.fixture(scope="session", params=["simulated", *(["real"] if SERVER else [])])
 def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """The way to each server in turn."""
     if request.param == "real":
-        yield kubeconfig.parse(Path(REAL).read_text())
+        yield Connection(
+            server=SERVER,
+            ca_data=Path(os.environ["MUSTER_KUBE_CA"]).read_text(),
+            token=os.environ["MUSTER_KUBE_TOKEN"],
+        )
         return
     with running_cluster(uniform(nodes=3, gpus=8), clock=20, default_run_s=100_000) as cluster:
         yield Connection(server=cluster.url, token=cluster.token)

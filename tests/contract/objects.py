@@ -18,6 +18,8 @@ def job(name: str, *, workers: int = 2, suspend: bool = True, gated: bool = True
     spec: Json = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
+        # GPU nodes are tainted, and the portal's pods tolerate that.
+        "tolerations": [{"operator": "Exists"}],
         "containers": [{"name": "main", "image": "example.org/train:1", "resources": {"limits": {"cpu": "1"}}}],
     }
     if gated:
