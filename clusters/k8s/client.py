@@ -103,9 +103,10 @@ class Client:
         return parsed
 
     def stream(self, path: str, *, query: Query, read_timeout_s: float) -> ByteStream:
-        """Open a long answer. Raise a GatewayError when it does not start with status 200."""
+        """Open a long answer. Raise a GatewayError when it does not start with status 200 or 204."""
         response = self._send("GET", path, query, (None, ""), read_timeout_s)
-        if response.status != 200:
+        # 204: there is nothing yet, such as the log of a pod without a node.
+        if response.status not in (200, 204):
             raise error_of(response.status, _parse(self._read(response)) or {})
         return ByteStream(response)
 
