@@ -20,6 +20,8 @@ from jobs.models import Allocation, Attempt, Job
 from jobs.transitions import Event
 
 Step = Attempt.Step
+# How the scheduler's complaints about a volume claim are told from those about nodes.
+CLAIM = "persistentvolumeclaim"
 # Enough to hide a server's latency, few enough for its priority and fairness.
 PARALLEL_PATCHES = 8
 # How the Job controller's FailedCreate event begins.
@@ -187,6 +189,8 @@ def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> Non
         gates = ", ".join(pod.foreign_gates)
         if gates:  # no fault of the node
             return stop.begin(view, stop.again(f"rank {pod.rank} waits at a gate that is not ours: {gates}"))
+        if CLAIM in pod.message.lower():  # missing or unbound on whichever node
+            return stop.begin(view, Cause(code=Job.Outcome.MOUNT, message=pod.message, rank=pod.rank))
         return stop.begin(view, stop.again(pod.message or "not bound", node=planned[pod.rank].node))
     if (pulling := failed_pull(view.present)) and view.step_age_s >= limits.PULL_GRACE_S:
         return stop.begin(view, Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message, rank=pulling.rank))

@@ -191,6 +191,19 @@ def test_a_foreign_pod_that_takes_a_gpu_after_the_release_rolls_the_gang_back_wh
     assert stage.held() == 16
 
 
+def test_a_claim_that_is_missing_ends_the_run_and_blames_no_node(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BIND_S", 1.0)
+    job = stage.submit(**GANG, volumes=[{"claim": "nothing", "mount_path": "/data"}])
+
+    stage.until_state(job, State.FAILED)
+
+    assert job.outcome_code == Job.Outcome.MOUNT
+    assert "nothing" in job.outcome_message
+    assert job.excluded_node_ids == []
+    assert job.attempts.count() == 1
+    assert stage.held() == 0
+
+
 def test_an_outage_in_the_middle_of_the_release_ends_whole(stage: Stage) -> None:
     job, _attempt = placed(stage)
     stage.until_step(job, Step.RELEASING)
