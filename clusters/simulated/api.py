@@ -12,6 +12,7 @@ from clusters.simulated.errors import (
     Cause,
     bad_request,
     conflict,
+    deleted_uid_mismatch,
     forbidden,
     invalid,
     not_found,
@@ -129,7 +130,7 @@ class Api:
         current = self.read(resource, namespace, name)
         meta = current["metadata"]
         if options.uid is not None and options.uid != meta["uid"]:
-            raise uid_mismatch(resource, name, options.uid, meta["uid"])
+            raise deleted_uid_mismatch(resource, name, options.uid, meta["uid"])
         if options.version is not None and options.version != meta["resourceVersion"]:
             raise conflict(resource, name)
         if resource is NAMESPACES and name in ("default", "kube-system"):
@@ -203,6 +204,8 @@ class Api:
 
     def _mark_deleted(self, resource: Resource, obj: Obj, options: Deletion) -> None:
         meta = obj["metadata"]
+        if resource is NAMESPACES:
+            obj["status"] = {"phase": "Terminating"}
         policy = options.policy or ("Orphan" if resource is JOBS else "Background")
         finalizers = [held for held in meta.get("finalizers") or () if held not in (FOREGROUND, ORPHAN)]
         if policy == "Foreground":
@@ -244,6 +247,8 @@ def _merged(resource: Resource, current: Obj, wanted: Obj, *, status: bool) -> O
         wanted["status"] = copy_of(current.get("status") or {})
     if resource not in SPECLESS:
         wanted.setdefault("spec", {})
+    if wanted.get("spec", {}).get("schedulingGates") == []:
+        del wanted["spec"]["schedulingGates"]  # an empty list is stored as none
     return wanted
 
 

@@ -17,14 +17,19 @@ _GATED = {
 def default_pod(pod: Obj) -> None:
     spec = pod["spec"]
     default_pod_spec(spec)
+    for container in (spec.get("initContainers") or []) + (spec.get("containers") or []):
+        _default_requests(container)
     spec.setdefault("serviceAccountName", "default")
+    spec["serviceAccount"] = spec["serviceAccountName"]
+    spec.setdefault("enableServiceLinks", True)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     tolerations = spec.setdefault("tolerations", [])
     for condition in ("not-ready", "unreachable"):
         _tolerate_for_a_while(tolerations, f"node.kubernetes.io/{condition}")
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
-        pod["status"]["conditions"] = [dict(_GATED)]
+        since = pod["metadata"]["creationTimestamp"]
+        pod["status"]["conditions"] = [{**_GATED, "lastProbeTime": None, "lastTransitionTime": since}]
 
 
 def default_pod_spec(spec: Obj) -> None:
@@ -147,14 +152,19 @@ def _default_container(container: Obj) -> None:
     container.setdefault("terminationMessagePolicy", "File")
     tag = str(container.get("image", "")).rpartition("/")[2].partition(":")[2]
     container.setdefault("imagePullPolicy", "Always" if tag in ("", "latest") else "IfNotPresent")
-    resources = container.setdefault("resources", {})
-    if resources.get("limits"):
-        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    container.setdefault("resources", {})
     for probe in ("readinessProbe", "livenessProbe", "startupProbe"):
         if container.get(probe):
             container[probe] = {**_PROBE, **container[probe]}
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
+
+
+def _default_requests(container: Obj) -> None:
+    """Requests follow limits, in pods only: a template is stored as it was given."""
+    resources = container["resources"]
+    if resources.get("limits"):
+        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
 
 
 def _default_template(template: Obj) -> None:

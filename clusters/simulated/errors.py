@@ -27,7 +27,7 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.message = message
-        self.details = details or {}
+        self.details = details
 
     def status(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -39,7 +39,7 @@ class ApiError(Exception):
             "reason": self.reason,
             "code": self.code,
         }
-        if self.details:
+        if self.details is not None:
             body["details"] = self.details
         return body
 
@@ -72,8 +72,18 @@ def conflict(resource: Resource, name: str, why: str = "") -> ApiError:
 
 
 def uid_mismatch(resource: Resource, name: str, wanted: str, found: str) -> ApiError:
+    """The answer to an update of another object of that name."""
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     return conflict(resource, name, why)
+
+
+def deleted_uid_mismatch(resource: Resource, name: str, wanted: str, found: str) -> ApiError:
+    """The answer to a deletion, which names the kind where other answers name its plural."""
+    kind = _qualified_kind(resource)
+    why = f"the UID in the precondition ({wanted}) does not match the UID in record ({found})"
+    message = f'Operation cannot be fulfilled on {kind} "{name}": {why}. '
+    message += "The object might have been deleted and then recreated"
+    return ApiError(409, "Conflict", message, {**_details(resource, name), "kind": resource.kind})
 
 
 def forbidden(resource: Resource, name: str, why: str) -> ApiError:
@@ -83,34 +93,47 @@ def forbidden(resource: Resource, name: str, why: str) -> ApiError:
 
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:
     listed = str(causes[0]) if len(causes) == 1 else "[" + ", ".join(map(str, causes)) + "]"
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = {
-        "name": name,
-        "group": resource.group,
+        **_details(resource, name),
         "kind": resource.kind,
         "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes],
     }
-    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+    return ApiError(422, "Invalid", f'{_qualified_kind(resource)} "{name}" is invalid: {listed}', details)
 
 
-def patch_failed(why: str) -> ApiError:
-    """The generic 422 of a JSON patch whose `test` failed or whose path is not there."""
-    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": why}]}
-    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details)
+def invalid_policy(policy: str) -> ApiError:
+    """The answer to a deletion with an unknown propagation policy."""
+    known = '"Foreground", "Background", "Orphan", "nil"'
+    text = f'Unsupported value: "{policy}": supported values: {known}'
+    cause = Cause("propagationPolicy", "FieldValueNotSupported", text)
+    details = {
+        "group": "meta.k8s.io",
+        "kind": "DeleteOptions",
+        "causes": [{"reason": cause.reason, "message": cause.message, "field": cause.field}],
+    }
+    return ApiError(422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: {cause}', details)
+
+
+def patch_failed() -> ApiError:
+    """The 422 of a JSON patch that does not apply. The real server does not tell which operation it was, nor why."""
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
-def unsupported_media(supported: Sequence[str]) -> ApiError:
-    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(supported)
-    return ApiError(415, "UnsupportedMediaType", message)
+def unsupported_media() -> ApiError:
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def method_not_allowed() -> ApiError:
     message = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", message)
+
+
+def _qualified_kind(resource: Resource) -> str:
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
 def _details(resource: Resource, name: str) -> dict[str, Any]:

@@ -69,6 +69,8 @@ class Recorder:
             "message": said[2],
             "source": {"component": component},
             "reportingComponent": component,
+            "reportingInstance": "",
+            "eventTime": None,
             "firstTimestamp": now,
             "lastTimestamp": now,
             "count": 1,

@@ -23,6 +23,10 @@ _TERMINAL = ("Succeeded", "Failed")
 _ENOUGH = 16
 # Freed room is looked at in one go, because pods end in bursts.
 _GATHER_S = 0.02
+# What the dynamic allocation of devices has to say, which is nothing here.
+_BEFORE_PREEMPTION = "no new claims to deallocate, preemption:"
+# Labels of a node that its pods get as they are bound.
+_TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 _UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -151,7 +155,7 @@ class Scheduler:
         if missing:
             total = len(self._nodes)
             none = f"0/{total} nodes are available:"
-            tail = f"preemption: {none} {total} Preemption is not helpful for scheduling."
+            tail = f"{_BEFORE_PREEMPTION} {none} {total} Preemption is not helpful for scheduling."
             self._refuse(key, pod, f"{none} {missing}. {tail}")
             return
         chosen, why = self._find(pod)
@@ -217,12 +221,17 @@ class Scheduler:
 
         def edit(edited: Obj) -> None:
             edited["spec"]["nodeName"] = node
+            edited["metadata"].setdefault("labels", {}).update(self._topology_of(node))
             set_condition(edited, ("PodScheduled", True), now)
 
         self._said.pop(meta["uid"], None)
         text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
         self._world.recorder.record(PODS, pod, "Scheduled", text, "default-scheduler")
         self._world.api.change(PODS, pod, edit)
+
+    def _topology_of(self, node: str) -> dict[str, str]:
+        labels = self._nodes[node].object["metadata"].get("labels") or {} if node in self._nodes else {}
+        return {key: labels[key] for key in _TOPOLOGY_LABELS if key in labels}
 
     def _refuse(self, key: Key, pod: Obj, why: str) -> None:
         self._refused[key] = pinned_nodes(pod["spec"])
@@ -265,4 +274,4 @@ def _sentence(total: int, reasons: Counter[str]) -> str:
     if total == 0:
         return "no nodes available to schedule pods"
     none = f"0/{total} nodes are available:"
-    return f"{none} {listed}. preemption: {none} {', '.join(parts)}."
+    return f"{none} {listed}. {_BEFORE_PREEMPTION} {none} {', '.join(parts)}."

@@ -13,6 +13,7 @@ from clusters.simulated.api import Deletion
 from clusters.simulated.errors import (
     ApiError,
     bad_request,
+    invalid_policy,
     method_not_allowed,
     unauthorized,
     unsupported_media,
@@ -256,6 +257,9 @@ class Server:
             since_s=_integer(request, "sinceSeconds"),
             timestamps=request.query.get("timestamps") in ("1", "true"),
         )
+        if not pod["spec"].get("nodeName"):
+            read_log(self._world, pod, wanted)  # a container that does not exist is refused first
+            return web.Response(status=204)
         if request.query.get("follow") not in ("1", "true"):
             return web.Response(body=read_log(self._world, pod, wanted), content_type="text/plain")
         read_log(self._world, pod, wanted)
@@ -283,7 +287,7 @@ async def _body(request: web.Request) -> Any:
         "application/json",
         "application/octet-stream",
     ):
-        raise unsupported_media(("application/json",))
+        raise unsupported_media()
     raw = await request.read()
     try:
         return orjson.loads(raw)
@@ -301,7 +305,7 @@ async def _deletion(request: web.Request) -> Deletion:
         raise bad_request("DeleteOptions must be an object")
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy")
     if policy not in (None, "Foreground", "Background", "Orphan"):
-        raise bad_request(f"invalid propagationPolicy: {policy!r}")
+        raise invalid_policy(str(policy))
     conditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
     if grace is not None and not str(grace).isdigit():
@@ -324,7 +328,7 @@ async def _review(request: web.Request) -> web.StreamResponse:
 
 def _patch_kind(request: web.Request) -> str:
     if request.content_type not in patch.SUPPORTED:
-        raise unsupported_media(patch.SUPPORTED)
+        raise unsupported_media()
     return request.content_type
 
 

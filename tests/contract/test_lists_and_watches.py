@@ -50,9 +50,10 @@ def test_a_watch_continues_where_the_list_ended(server: Server) -> None:
         if event["type"] == "DELETED":
             break
 
-    assert events[0] == ("ADDED", "after")
-    assert events[-1] == ("DELETED", "after")
-    assert "before" not in {name for _verb, name in events}
+    # Its controller may touch the older one meanwhile, but that was in the list already.
+    assert ("ADDED", "before") not in events
+    after = [verb for verb, name in events if name == "after"]
+    assert (after[0], after[-1]) == ("ADDED", "DELETED")
 
 
 def test_a_watch_resumes_from_the_version_of_any_event(server: Server) -> None:

@@ -47,6 +47,22 @@ def test_an_object_that_breaks_a_rule_is_invalid_and_says_where(server: Server) 
     assert not isinstance(caught.value, StateMoved)
 
 
+def test_two_volumes_of_one_name_are_invalid(server: Server) -> None:
+    broken = job("a")
+    broken["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}, {"name": "data", "emptyDir": {}}]
+
+    with pytest.raises(Invalid, match=r"volumes\[1\].name: Duplicate value"):
+        server.gateway.create("jobs", server.namespace, broken)
+
+
+def test_requests_follow_limits_in_pods_and_not_in_the_template(server: Server) -> None:
+    created = server.gateway.create("jobs", server.namespace, job("template"))
+    pod = opened(server, "a", workers=1)[0]
+
+    assert created["spec"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
+    assert pod["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
+
+
 def test_a_body_without_a_kind_is_refused(server: Server) -> None:
     with pytest.raises((Refused, Invalid)):
         server.gateway.create("jobs", server.namespace, {"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"})
@@ -109,6 +125,33 @@ def test_pods_of_an_opened_job_wait_at_the_gate_each_with_its_index(server: Serv
     for pod in pods:
         (condition,) = [each for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
         assert (condition["status"], condition["reason"]) == ("False", "SchedulingGated")
+
+
+def test_a_pod_at_the_gate_gets_no_further_gate_and_no_node(server: Server) -> None:
+    pod = opened(server, "a", workers=1)[0]
+    place = ("pods", server.namespace, pod["metadata"]["name"])
+    gate = {"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": "example.org/other"}}
+    node = {"op": "add", "path": "/spec/nodeName", "value": server.node}
+
+    with pytest.raises(Invalid, match=r"spec.schedulingGates\[1\].name"):
+        server.gateway.patch_json(*place, [gate])
+    with pytest.raises(Invalid, match="spec: Forbidden"):
+        server.gateway.patch_json(*place, [node])
+
+
+def test_a_bound_pod_carries_the_zone_of_its_node_and_no_gate(server: Server) -> None:
+    pod = opened(server, "a", workers=1)[0]
+    name, key = pod["metadata"]["name"], "topology.kubernetes.io/zone"
+    server.gateway.patch_json("pods", server.namespace, name, release(pod, server.node))
+
+    def bound() -> bool:
+        return "nodeName" in server.gateway.get("pods", server.namespace, name)["spec"]
+
+    wait_for(bound, "the pod is bound")
+    found = server.gateway.get("pods", server.namespace, name)
+    zone = server.gateway.get("nodes", "", server.node)["metadata"]["labels"][key]
+    assert found["metadata"]["labels"][key] == zone
+    assert "schedulingGates" not in found["spec"]
 
 
 def test_a_released_pod_starts_on_the_node_that_it_was_pinned_to(server: Server) -> None:

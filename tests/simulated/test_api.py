@@ -169,7 +169,7 @@ def test_a_failed_test_of_a_json_patch_is_a_422_and_changes_nothing(corner: Corn
     ("body", "kind", "code"),
     [
         ([{"op": "remove", "path": "/spec/nothing"}], "application/json-patch+json", 422),
-        ([{"op": "fly", "path": "/spec"}], "application/json-patch+json", 400),
+        ([{"op": "fly", "path": "/spec"}], "application/json-patch+json", 422),
         ({"op": "test"}, "application/json-patch+json", 400),
         ([1], MERGE_PATCH, 400),
         ({}, "application/apply-patch+yaml", 415),
@@ -320,7 +320,7 @@ def test_a_bad_pod_is_refused_with_its_field(corner: Corner, path: str, value: A
     [
         ("spec.completions", None, "when completion mode is Indexed"),
         ("spec.parallelism", -1, "greater than or equal to 0"),
-        ("spec.template.spec.restartPolicy", "Always", "Unsupported value"),
+        ("spec.template.spec.restartPolicy", "Always", "Required value"),
         ("metadata.name", "x" * 63, "invalid DNS label"),
         ("spec.podFailurePolicy", {"rules": [{"action": "Dance", "onPodConditions": [{"type": "Ready"}]}]}, "Dance"),
     ],
@@ -356,7 +356,7 @@ def test_a_gated_pod_may_only_lose_gates(corner: Corner) -> None:
     more = [{"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": "example.com/second"}}]
 
     code, answer = corner.patch("pods", "one", more)
-    assert (code, answer["details"]["causes"][0]["field"]) == (422, "spec.schedulingGates")
+    assert (code, answer["details"]["causes"][0]["field"]) == (422, "spec.schedulingGates[1].name")
     assert corner.patch("pods", "one", release(made, "node-0"))[0] == 200
     again = [{"op": "add", "path": "/spec/schedulingGates", "value": GATE["schedulingGates"]}]
     assert corner.patch("pods", "one", again)[0] == 422

@@ -184,7 +184,7 @@ def test_logs_of_what_does_not_run_are_refused(corner: Corner) -> None:
     wait_waiting(corner, "broken", "ImagePullBackOff")
     cluster: SimulatedCluster = corner.cluster
 
-    assert cluster.request("GET", corner.path("pods", "gated") + "/log") == (200, "")
+    assert cluster.request("GET", corner.path("pods", "gated") + "/log") == (204, "")
     code, answer = cluster.request("GET", corner.path("pods", "broken") + "/log")
     assert (code, answer["message"]) == (
         400, 'container "main" in pod "broken" is waiting to start: ImagePullBackOff',

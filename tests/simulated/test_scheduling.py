@@ -29,7 +29,7 @@ def test_labels_and_annotations_of_a_pod_place_nothing(corner: Corner) -> None:
     body["metadata"]["labels"]["muster.internal/node"] = "node-0"
     corner.create("pods", body)
 
-    assert refusal(corner).startswith("0/4 nodes are available: 4 Insufficient nvidia.com/gpu. preemption:")
+    assert refusal(corner).startswith("0/4 nodes are available: 4 Insufficient nvidia.com/gpu. no new claims")
     assert node_of(corner, "one") == ""
     assert corner.condition("pods", "one", "PodScheduled")["reason"] == "Unschedulable"
 

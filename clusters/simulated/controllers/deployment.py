@@ -197,9 +197,9 @@ class DeploymentController:
             else ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
         )
         progressing = (
-            ("True", "NewReplicaSetAvailable", f'ReplicaSet of "{name}" has successfully progressed.')
+            ("True", "NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.')
             if complete
-            else ("True", "ReplicaSetUpdated", f'ReplicaSet of "{name}" is progressing.')
+            else ("True", "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.')
         )
         if not complete and self._stalled(deployment, held.get("Progressing"), status):
             text = f'ReplicaSet of "{name}" has timed out progressing.'

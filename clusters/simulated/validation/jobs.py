@@ -34,11 +34,7 @@ def job_causes(job: Obj) -> Iterator[Cause]:
     if spec.get("activeDeadlineSeconds", 1) < 1:
         yield invalid_value("spec.activeDeadlineSeconds", spec["activeDeadlineSeconds"], "must be greater than 0")
     if pod.get("restartPolicy") not in ("OnFailure", "Never"):
-        path = "spec.template.spec.restartPolicy"
-        if pod.get("restartPolicy") == "Always":
-            yield unsupported(path, "Always", ("OnFailure", "Never"))
-        else:
-            yield required(path, 'valid values: "OnFailure", "Never"')
+        yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
     yield from _mode_causes(job, spec)
     yield from _failure_policy_causes(spec, pod)
 
@@ -49,7 +45,11 @@ def job_update_causes(old: Obj, new: Obj) -> Iterator[Cause]:
         if before.get(field) != after.get(field):
             yield immutable(f"spec.{field}", after.get(field, "null"))
     if before.get("completions") != after.get("completions") and not _resizes_together(before, after):
-        yield immutable("spec.completions", after.get("completions", "null"))
+        wanted = after.get("completions", "null")
+        if before.get("completionMode") == "Indexed":
+            yield invalid_value("spec.completions", wanted, "can only be modified in tandem with spec.parallelism")
+        else:
+            yield immutable("spec.completions", wanted)
     if _fixed_template(old) != _fixed_template(new, like=old):
         yield immutable("spec.template", "core.PodTemplateSpec{...}")
 
@@ -112,7 +112,7 @@ def _failure_policy_causes(spec: Obj, pod: Obj) -> Iterator[Cause]:
         yield unsupported("spec.podReplacementPolicy", replacement, ("Failed", "TerminatingOrFailed"))
     if policy is None:
         return
-    if pod.get("restartPolicy") != "Never":
+    if pod.get("restartPolicy") == "OnFailure":
         text = 'only "Never" is supported when podFailurePolicy is specified'
         yield invalid_value("spec.template.spec.restartPolicy", pod.get("restartPolicy"), text)
     if replacement not in (None, "Failed"):

@@ -1,5 +1,6 @@
 """Names, labels, annotations and finalizers."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -81,7 +82,7 @@ def dns_label_causes(value: str, path: str) -> Iterator[Cause]:
 
 
 def invalid_value(path: str, value: object, text: str) -> Cause:
-    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    shown = json.dumps(value, separators=(",", ":")) if isinstance(value, (str, dict)) else str(value)
     return Cause(path, "FieldValueInvalid", f"Invalid value: {shown}: {text}")
 
 

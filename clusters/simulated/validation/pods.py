@@ -28,7 +28,12 @@ def pod_spec_causes(spec: Obj, path: str = "spec") -> Iterator[Cause]:
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     names: set[str] = set()
-    volumes = {volume.get("name", "") for volume in spec.get("volumes") or ()}
+    volumes: set[str] = set()
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        name = volume.get("name", "")
+        if name in volumes:
+            yield _duplicate(f"{path}.volumes[{index}].name", name)
+        volumes.add(name)
     for field in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield from _container_causes(container, names, volumes, f"{path}.{field}[{index}]")
@@ -66,10 +71,10 @@ def _comparable(spec: Obj) -> Obj:
 
 def _gate_changes(old: Obj, new: Obj) -> Iterator[Cause]:
     before = {gate["name"] for gate in old.get("schedulingGates") or ()}
-    added = [gate["name"] for gate in new.get("schedulingGates") or () if gate["name"] not in before]
-    if added:
-        text = f"only deletion is allowed, but found new scheduling gates '{added[0]}'"
-        yield forbidden_field("spec.schedulingGates", text)
+    for index, gate in enumerate(new.get("schedulingGates") or ()):
+        if gate["name"] not in before:
+            text = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield forbidden_field(f"spec.schedulingGates[{index}].name", text)
 
 
 def _toleration_changes(old: Obj, new: Obj) -> Iterator[Cause]:
@@ -121,7 +126,7 @@ def _container_causes(container: Obj, names: set[str], volumes: set[str], path: 
     else:
         yield from dns_label_causes(name, f"{path}.name")
     if name and name in names:
-        yield Cause(f"{path}.name", "FieldValueDuplicate", f'Duplicate value: "{name}"')
+        yield _duplicate(f"{path}.name", name)
     names.add(name)
     if not container.get("image"):
         yield required(f"{path}.image")
@@ -170,8 +175,12 @@ def _gate_causes(spec: Obj, path: str) -> Iterator[Cause]:
         name = gate.get("name", "")
         yield from key_causes(name, f"{path}.schedulingGates[{index}]")
         if name in seen:
-            yield Cause(f"{path}.schedulingGates[{index}]", "FieldValueDuplicate", f'Duplicate value: "{name}"')
+            yield _duplicate(f"{path}.schedulingGates[{index}]", name)
         seen.add(name)
+
+
+def _duplicate(path: str, name: str) -> Cause:
+    return Cause(path, "FieldValueDuplicate", f'Duplicate value: "{name}"')
 
 
 def _placement_causes(spec: Obj, path: str) -> Iterator[Cause]:
