@@ -176,7 +176,8 @@ if BROKER_URL.startswith("pgmq"):
         "use_notify": True,
         "notify_throttle_interval_ms": 0,
         "wait_time_seconds": 0,
-        "polling_interval": 0.1,
+        # A NOTIFY wakes the worker at once; polling only heals a lost one.
+        "polling_interval": 0.25,
         "visibility_timeout": 60,
         "pool_size": 3,
     }

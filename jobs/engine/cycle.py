@@ -18,6 +18,8 @@ log = structlog.get_logger(__name__)
 
 def run_once() -> Cycle | None:
     """Run one cycle. None: another one runs, or nothing waits."""
+    if not snapshot.anything_waits():
+        return None
     token = lease.take(LEASE, holder=f"{socket.gethostname()}:{os.getpid()}", ttl_s=TTL_S)
     if token is None:
         return None

@@ -51,6 +51,11 @@ def load() -> Loaded:
         return _load()
 
 
+def anything_waits() -> bool:
+    """Whether a cycle has anything to decide: one query, where a whole snapshot takes a dozen."""
+    return bool(_waiting_jobs())
+
+
 @contextmanager
 def _one_moment() -> Iterator[None]:
     """Open a read-only transaction in which all queries see the same state of the database."""

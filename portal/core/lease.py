@@ -18,8 +18,8 @@ def take(name: str, *, holder: str, ttl_s: float) -> int | None:
     )
     if not taken:
         return None
-    # Only the holder moves the token on while the lease runs, so reading it back is safe.
-    return Lease.objects.values_list("token", flat=True).get(name=name, holder=holder)
+    # Only the holder moves the token on while the lease runs; None here: it ran out before this line.
+    return Lease.objects.filter(name=name, holder=holder).values_list("token", flat=True).first()
 
 
 def hold_for_write(name: str, token: int) -> bool:

@@ -159,7 +159,11 @@ def application(folder: DemoFolder, port: int) -> list[Service]:
     beat = (*celery, "beat", "--schedule", str(folder.beat_schedule), "--pidfile", "")
     return [
         Service("web", _granian(port), _APPLICATION, env={"MUSTER_DATABASE_POOL_SIZE": "8"}),
-        Service("worker", (*celery, "worker", "-c", "2", "--without-gossip", "--without-mingle"), _APPLICATION),
+        Service(
+            "worker",
+            (*celery, "worker", "-c", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"),
+            _APPLICATION,
+        ),
         Service("beat", beat, _APPLICATION),
     ]
 
