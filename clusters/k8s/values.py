@@ -2,6 +2,7 @@
 
 # ruff: noqa: N818 -- the errors are named as Kubernetes names the reasons of its answers
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,10 @@ class Refused(GatewayError):
     """Forbidden or malformed (403, 400 and the like): quota, admission or a missing right said no."""
 
 
+class RightMissing(Refused):
+    """The portal's account lacks the right (403). A server that has just started says so too, for some seconds."""
+
+
 class Gone(GatewayError):
     """The resource version or the page of a list expired (410): list again."""
 
@@ -63,10 +68,16 @@ _BY_STATUS: Mapping[int, type[GatewayError]] = {
 }
 
 
+# The words of the authorizer; those of admission and quota name the object instead.
+_LACKS_RIGHT = re.compile(r'is forbidden: User "[^"]*" cannot |^forbidden: User "[^"]*" cannot ')
+
+
 def error_of(status: int, body: Mapping[str, Any], *, is_patch: bool = False) -> GatewayError:
     """Return the error for an answer of a cluster; `body` is its `Status` object, or empty."""
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or f"the cluster answered {status}")
+    if status == 403 and _LACKS_RIGHT.search(message):
+        return RightMissing(message, status=status, reason=reason)
     return _class_of(status, reason, body, is_patch=is_patch)(message, status=status, reason=reason)
 
 

@@ -29,6 +29,7 @@ class Control:
             "PUT /simulated/gpus/{node}/{index}": self._force_gpu,
             "DELETE /simulated/gpus/{node}/{index}": self._free_gpu,
             "POST /simulated/outage": self._outage,
+            "POST /simulated/forget-rights": self._forget_rights,
             "PUT /simulated/latency": self._latency,
             "PUT /simulated/exporter": self._all_exporters,
             "PUT /simulated/exporter/{node}": self._one_exporter,
@@ -71,6 +72,11 @@ class Control:
         self._world.failures.start_outage(await _number(request, "seconds"))
         if self._world.failures.api_is_out():
             self._server.drop_streams()
+        return _done()
+
+    async def _forget_rights(self, request: web.Request) -> web.StreamResponse:
+        """{"seconds": 5}: real seconds in which every object is forbidden; 0 ends them."""
+        self._world.failures.forget_rights(await _number(request, "seconds"))
         return _done()
 
     async def _latency(self, request: web.Request) -> web.StreamResponse:

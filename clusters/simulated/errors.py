@@ -91,6 +91,13 @@ def forbidden(resource: Resource, name: str, why: str) -> ApiError:
     return ApiError(403, "Forbidden", message, _details(resource, name))
 
 
+def lacks_right(resource: Resource, verb: str, namespace: str) -> ApiError:
+    what = f'resource "{resource.plural}" in API group "{resource.group}"'
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    message = f'{resource.qualified} is forbidden: User "simulated" cannot {verb} {what} {where}'
+    return ApiError(403, "Forbidden", message, _details(resource, ""))
+
+
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:
     listed = str(causes[0]) if len(causes) == 1 else "[" + ", ".join(map(str, causes)) + "]"
     details = {

@@ -16,6 +16,8 @@ class LostReply:
 class Failures:
     latency_s: float = 0.0
     outage_until: float = 0.0
+    # Until then nobody has any right, as on a server that has just started and has not read its roles.
+    rightless_until: float = 0.0
     lost_replies: list[LostReply] = field(default_factory=list)
     silent_exporters: set[str] = field(default_factory=set)
     all_exporters_silent: bool = False
@@ -31,6 +33,12 @@ class Failures:
 
     def start_outage(self, seconds: float) -> None:
         self.outage_until = asyncio.get_running_loop().time() + seconds
+
+    def rights_are_unknown(self) -> bool:
+        return asyncio.get_running_loop().time() < self.rightless_until
+
+    def forget_rights(self, seconds: float) -> None:
+        self.rightless_until = asyncio.get_running_loop().time() + seconds
 
     def takes_reply(self, method: str, kind: str) -> bool:
         """Whether this answer must be lost; each order counts once."""

@@ -14,6 +14,7 @@ from clusters.simulated.errors import (
     ApiError,
     bad_request,
     invalid_policy,
+    lacks_right,
     method_not_allowed,
     unauthorized,
     unsupported_media,
@@ -31,6 +32,7 @@ from clusters.simulated.world import World
 
 logger = logging.getLogger(__name__)
 
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
 _MAX_BODY = 3 * 1024 * 1024
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -122,6 +124,8 @@ class Server:
         if document is not None:
             return _json(document)
         target = parse_path(path)
+        if self._world.failures.rights_are_unknown():
+            raise lacks_right(target.resource, _VERBS.get(request.method, "get"), target.namespace)
         answer = await self._dispatch(request, target)
         if self._world.failures.takes_reply(request.method, target.resource.kind):
             return _hang_up(request)

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
-from clusters.k8s.values import AlreadyExists, GatewayError, Invalid, JsonObject, NotFound, Refused
+from clusters.k8s.values import AlreadyExists, GatewayError, Invalid, JsonObject, NotFound, Refused, RightMissing
 from clusters.manifests import names, patches
 from clusters.manifests.patches import NotGatedError
 from clusters.models import NodeAccelerator, ObservedPod
@@ -41,7 +41,7 @@ def create(view: View, gateway: Gateway) -> None:
         if not _is_same(made, body):
             return stop.begin(view, stop.again("another object has this name"))
     except (Refused, Invalid, NotFound) as refusal:
-        return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
+        return _refused(view, refusal)
     return advance(view, step=Step.CREATED, due_s=0, object_uid=made["metadata"]["uid"])
 
 
@@ -55,7 +55,7 @@ def attach(view: View, gateway: Gateway) -> None:
             if not _is_owned(found, view.attempt.object_uid):  # else made by an earlier try of this same step
                 return stop.begin(view, stop.again(f"another object of {kind} has this name"))
         except (Refused, Invalid, NotFound) as refusal:
-            return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
+            return _refused(view, refusal)
     return advance(view, step=Step.ATTACHED, due_s=0)
 
 
@@ -207,6 +207,12 @@ def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> Non
 def failed_pull(pods: Sequence[ObservedPod]) -> ObservedPod | None:
     """The first pod whose image cannot be pulled."""
     return next((pod for pod in pods if pod.reason.removeprefix("Init:") in PULL_REASONS), None)
+
+
+def _refused(view: View, refusal: GatewayError) -> None:
+    if isinstance(refusal, RightMissing) and view.step_age_s < limits.GATHER_S:
+        return advance(view, due_s=2)  # it may be a server that has not read its roles yet
+    return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
 
 
 def _is_same(found: JsonObject, wanted: JsonObject) -> bool:

@@ -215,6 +215,26 @@ def test_an_outage_in_the_middle_of_the_release_ends_whole(stage: Stage) -> None
     assert len(stage.pods()) == 2
 
 
+def test_a_server_that_has_not_read_its_roles_yet_refuses_nobody(stage: Stage) -> None:
+    job, _attempt = placed(stage)
+    stage.simulated.control("POST", "/simulated/forget-rights", {"seconds": 1.5})
+
+    stage.until_state(job, State.RUNNING)
+
+    assert job.attempts.count() == 1
+
+
+def test_a_right_that_stays_missing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GATHER_S", 0.5)
+    job, _attempt = placed(stage)
+    stage.simulated.control("POST", "/simulated/forget-rights", {"seconds": 4})
+
+    stage.until_state(job, State.FAILED)
+
+    assert job.outcome_code == Job.Outcome.REFUSED
+    assert 'cannot create resource "jobs"' in job.outcome_message
+
+
 def test_an_image_that_cannot_be_pulled_ends_the_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PULL_GRACE_S", 1.0)
     job = stage.submit(env={"SIM_IMAGE_PULL_FAIL": "1"}, backoff_limit=3)
