@@ -23,6 +23,7 @@ READY_LIMIT_S = 60.0
 PSS_LIMIT_MB = 1200.0
 IDLE_CPU_LIMIT_PCT = 15.0
 _JOB = Path(__file__).with_name("smoke_job.yaml")
+_SERVICE = Path(__file__).with_name("smoke_service.yaml")
 _RUNNING_TIMEOUT_S, _END_TIMEOUT_S, _SAMPLES_TIMEOUT_S = 60.0, 90.0, 30.0
 _SETTLE_S, _IDLE_OVER_S = 5.0, 10.0  # what follows the job's end is not idleness
 _POLL_S = 0.2
@@ -101,6 +102,10 @@ class Portal:
         """Return the job as the portal shows it."""
         return self._ask(f"jobs/{job_id}/")
 
+    def cancel(self, job_id: str) -> None:
+        """Stop the job."""
+        self._ask(f"jobs/{job_id}/cancel/", data=b"{}")
+
     def gpu_samples(self, job_id: str) -> int:
         """Return how many values its GPU charts hold."""
         return count_samples(self._ask(f"jobs/{job_id}/metrics/"))
@@ -128,6 +133,18 @@ def _use(portal: Portal, report: Report) -> None:
     _wait(lambda: portal.gpu_samples(job_id) > 0, "GPU samples of the job", _SAMPLES_TIMEOUT_S)
     _wait(lambda: _has_state(portal, job_id, "succeeded"), "the training job to succeed", _END_TIMEOUT_S)
     report.gpu_samples = portal.gpu_samples(job_id)
+    report.inference_s = _serve(portal)
+
+
+def _serve(portal: Portal) -> float:
+    """Run the lesson's model server until it serves, and stop it. Return the seconds from submit to running."""
+    began = time.monotonic()
+    service_id = portal.submit(_SERVICE.read_bytes())
+    _wait(lambda: _has_state(portal, service_id, "running"), "the service to run", _RUNNING_TIMEOUT_S)
+    seconds = round(time.monotonic() - began, 2)
+    portal.cancel(service_id)
+    _wait(lambda: _has_state(portal, service_id, "cancelled"), "the service to stop", _END_TIMEOUT_S)
+    return seconds
 
 
 def _measure(root: int, report: Report) -> None:
