@@ -23,7 +23,7 @@ from portal.core.publish import publish
 log = structlog.get_logger(__name__)
 
 # Free GPUs change little: they are looked at this often at most.
-IDLE_EVERY_S = 15.0
+IDLE_EVERY_S = 30.0
 HEARTBEAT_EVERY_S = 5.0
 
 
