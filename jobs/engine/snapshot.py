@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 
 from clusters.manifests.pods import standing_keys
 from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
@@ -53,7 +54,7 @@ def load() -> Loaded:
 
 def anything_waits() -> bool:
     """Whether a cycle has anything to decide: one query, where a whole snapshot takes a dozen."""
-    return bool(_waiting_jobs())
+    return _unsated().exists()
 
 
 @contextmanager
@@ -228,17 +229,17 @@ def _quota(flavor_index: Mapping[int, int]) -> tuple[QuotaTree, Mapping[int, int
 
 def _waiting_jobs() -> list[tuple[Job, int]]:
     """Return queued jobs, and services that hold fewer replicas than they want, with the number that is missing."""
+    rows = _unsated().select_related("queue").order_by("pk")
+    return [(job, job.missing) for job in rows]
+
+
+def _unsated() -> QuerySet[Any]:
     queued = Q(state=Job.State.QUEUED)
     growing = Q(state__in=(Job.State.STARTING, Job.State.RUNNING), kind=Job.Kind.INFERENCE, cancel_requested_at=None)
     held = Count("attempts__allocations", filter=Q(attempts__allocations__released_at=None))
-    rows = (
-        Job.objects.filter(queued | growing, workers__gt=0)
-        .annotate(missing=F("workers") - held)
-        .filter(missing__gt=0)
-        .select_related("queue")
-        .order_by("pk")
+    return (
+        Job.objects.filter(queued | growing, workers__gt=0).annotate(missing=F("workers") - held).filter(missing__gt=0)
     )
-    return [(job, job.missing) for job in rows]
 
 
 def _homes() -> Mapping[int, Home]:
