@@ -36,6 +36,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "muster"
 TEAMS = ("team-vision", "team-speech", "team-platform")
 PATIENCE_S = 60.0
+# What the test run around it says to Django, to the database and to the broker is not for this portal.
+NOT_INHERITED = ("BROKER_URL", "CELERY", "DATABASE_URL", "DJANGO_", "MUSTER_", "PG", "PYTEST")
 # Fast beats, and a cluster that is silent for four seconds is stale.
 SETTINGS = {
     "MUSTER_DEMO": "1",
@@ -205,7 +207,7 @@ class RunningPortal:
         return [sys.executable, str(ROOT / "manage.py"), *words]
 
     def env(self) -> dict[str, str]:
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PG", "PYTEST", "CELERY"))}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(NOT_INHERITED)}
         return inherited | SETTINGS | {"DATABASE_URL": self.postgres.url(DATABASE)}
 
     def _tails(self) -> str:
