@@ -9,7 +9,6 @@ from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
-from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
@@ -27,6 +26,7 @@ from jobs.selectors.jobs import jobs_visible_to
 from jobs.services import control, intake, submit
 from portal.core.errors import DomainError, NotAllowedError
 from portal.core.rest.idempotency import Answer, digest_of, run_once
+from portal.core.rest.parsers import StrictJSONParser
 from portal.core.rest.request import ApiRequest
 from portal.identity.actors import actor_of
 from portal.identity.models import Team
@@ -42,7 +42,7 @@ class JobViewSet(GenericViewSet[Job]):
 
     request: ApiRequest
     serializer_class = JobOut
-    parser_classes = (JSONParser, YamlParser, TextYamlParser)
+    parser_classes = (StrictJSONParser, YamlParser, TextYamlParser)
     lookup_field = "uid"
     lookup_value_regex = "[^/]+"
 

@@ -7,7 +7,6 @@ from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
@@ -17,6 +16,7 @@ from jobs.api.serializers import Out, ReasonOut, WarningOut
 from jobs.engine.verdict import NEVER, STARTS, WAITS, verdict
 from jobs.jobspec.lesson import TEMPLATES, Template, by_name
 from jobs.services.submit import resolve
+from portal.core.rest.parsers import StrictJSONParser
 from portal.core.rest.request import ApiRequest
 
 SPEC_IN = {"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR}
@@ -76,7 +76,7 @@ class PreviewViewSet(ViewSet):
     """Asks the scheduler about a document without submitting it."""
 
     request: ApiRequest
-    parser_classes = (JSONParser, YamlParser, TextYamlParser)
+    parser_classes = (StrictJSONParser, YamlParser, TextYamlParser)
 
     @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses=VerdictOut)
     def create(self, request: ApiRequest) -> Response:

@@ -1,6 +1,7 @@
 """Reading JSON bodies: what the database could not store, or the parser could not hold, is a 400."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -8,9 +9,12 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+# What is nested deeper than this holds nothing that we know, and costs a stack to read, compare and write again.
+DEEPEST = 64
+
 
 class StrictJSONParser(BaseParser):
-    """JSON as the standard has it: no NaN, no half surrogates, no NUL, no bottomless nesting."""
+    """JSON as the standard has it: no NaN, no half surrogates, no NUL, no key twice, no bottomless nesting."""
 
     media_type = "application/json"
 
@@ -23,7 +27,7 @@ class StrictJSONParser(BaseParser):
         """Return the document. Raise ParseError (400)."""
         encoding = (parser_context or {}).get("encoding") or "utf-8"
         try:
-            document = json.loads(stream.read().decode(encoding), parse_constant=_refuse_constant)
+            document = _read(stream.read().decode(encoding))
             check_text(document)
         except (ValueError, LookupError, RecursionError) as error:
             raise ParseError(_("The body is not valid JSON: {error}").format(error=error)) from error
@@ -31,19 +35,39 @@ class StrictJSONParser(BaseParser):
 
 
 def check_text(document: object) -> None:
-    """Raise ValueError if a string of the document holds a NUL or half of a surrogate pair."""
-    waiting = [document]
+    """Raise ValueError if a string of the document holds a NUL or half of a surrogate pair, or one nests too deep."""
+    waiting = [(document, 0)]
     while waiting:
-        part = waiting.pop()
+        part, depth = waiting.pop()
         if isinstance(part, str):
             if "\x00" in part:
                 raise ValueError("a string holds the character NUL")
             part.encode()  # a UnicodeEncodeError is a ValueError
-        elif isinstance(part, dict):
-            waiting += [*part, *part.values()]
-        elif isinstance(part, list):
-            waiting += part
+        elif isinstance(part, dict | list):
+            if depth == DEEPEST:
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
+            inside = [*part, *part.values()] if isinstance(part, dict) else part
+            waiting += [(item, depth + 1) for item in inside]
+
+
+def _read(text: str) -> object:
+    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_each_key_once)
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    # Which of two equal keys counts is up to each reader: what was checked might not be what is meant.
+    whole = dict(pairs)
+    if len(whole) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return whole
