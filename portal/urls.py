@@ -19,3 +19,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("jobs.urls")),
     path("", include("clusters.urls")),
 ]
+
+handler400 = "portal.api.errors.bad_request"
+handler403 = "portal.api.errors.permission_denied"
+handler404 = "portal.api.errors.not_found"
+handler500 = "portal.api.errors.server_error"

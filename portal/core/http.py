@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import structlog
 from django.http import HttpRequest
 from django_htmx.middleware import HtmxDetails
 
@@ -17,3 +18,8 @@ class Request(HttpRequest):
     team: "Team | None"
     teams: "list[Team]"
     roles: "dict[int, str]"
+
+
+def request_id() -> str:
+    """Return the id under which the log knows the request that is being answered; empty outside of one."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404
+from django.http import Http404, JsonResponse
 from django.utils.translation import gettext as _
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -22,8 +22,7 @@ def handler(exc: Exception, _context: Mapping[str, Any]) -> Response | None:
     if isinstance(exc, DomainError):
         answer = _answer(exc.status, _domain_problem(exc))
     elif isinstance(exc, Http404 | exceptions.NotFound):
-        # The same words for what is missing and for what is somebody else's.
-        answer = _answer(404, {"code": "not_found", "detail": _("There is no such object.")})
+        answer = _answer(404, missing())
     elif isinstance(exc, PermissionDenied | exceptions.PermissionDenied):
         answer = _answer(403, {"code": "not_allowed", "detail": str(exc) or _("You may not do this.")})
     elif isinstance(exc, ValidationError):
@@ -37,15 +36,28 @@ def handler(exc: Exception, _context: Mapping[str, Any]) -> Response | None:
     return answer
 
 
+def missing() -> Problem:
+    """Return the same words for what is missing, for what is somebody else's, and for an address that nobody knows."""
+    return {"code": "not_found", "detail": _("There is no such object.")}
+
+
+def outside_a_view(status: int, problem: Problem) -> JsonResponse:
+    """Answer where no view of the REST framework does."""
+    return JsonResponse(_whole(status, problem), status=status, content_type=CONTENT_TYPE)
+
+
 def _answer(status: int, problem: Problem) -> Response:
-    whole = {
+    return Response(_whole(status, problem), status=status, content_type=CONTENT_TYPE)
+
+
+def _whole(status: int, problem: Problem) -> Problem:
+    return {
         "type": f"urn:muster:problem:{problem['code']}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "errors": [],
         **problem,
     }
-    return Response(whole, status=status, content_type=CONTENT_TYPE)
 
 
 def _domain_problem(exc: DomainError) -> Problem:

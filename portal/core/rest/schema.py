@@ -17,6 +17,7 @@ PROBLEM = {
         "status": {"type": "integer"},
         "code": {"type": "string", "description": "Stable; what a program may decide by."},
         "detail": {"type": "string", "description": "A sentence for people."},
+        "request_id": {"type": "string", "description": "Of a 500 alone: what the log knows the request by."},
         "numbers": {"type": "object", "description": "The numbers in the sentence.", "additionalProperties": True},
         "errors": {
             "type": "array",
@@ -31,12 +32,13 @@ PROBLEM = {
 
 
 class AutoSchema(openapi.AutoSchema):
-    """Adds to each operation that any 4xx is a problem."""
+    """Adds to each operation that any error is a problem."""
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
         bodies = super()._get_response_bodies(direction)
-        reference = self._problem().ref
-        bodies["4XX"] = {"description": "Refused.", "content": {CONTENT_TYPE: {"schema": reference}}}
+        content = {CONTENT_TYPE: {"schema": self._problem().ref}}
+        bodies["4XX"] = {"description": "Refused.", "content": content}
+        bodies["5XX"] = {"description": "Failed.", "content": content}
         return bodies
 
     def _problem(self) -> ResolvedComponent:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
 from django import template
 from django.template.context import Context
 from django.utils.html import format_html, format_html_join
@@ -17,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from portal.core import clock
+from portal.core import clock, http
 from portal.web.icons import SHAPES
 from portal.web.quantities import age_text, duration_text, gib_text
 from portal.web.vocabulary import CELLS, FINAL_STATES, PILLS, STATES, UNKNOWN, Look
@@ -148,7 +147,7 @@ def gib(value: float | None, unit: str = "B") -> SafeString:
 @register.simple_tag
 def request_id() -> str:
     """The id under which the log knows this request; works without a request in the context (page 500)."""
-    return str(structlog.contextvars.get_contextvars().get("request_id", ""))
+    return http.request_id()
 
 
 # --- components that wrap other markup --------------------------------------------------------------
