@@ -209,7 +209,10 @@ class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     def get_queryset(self) -> QuerySet[Node]:
         """Return the nodes that are there, of one cluster when it is named."""
         cluster = self.request.query_params.get("cluster")
-        return all_nodes().filter(cluster__name=cluster) if cluster else all_nodes()
+        if not cluster:
+            return all_nodes()
+        # The database takes no NUL, not even to look for one.
+        return all_nodes().filter(cluster__name=cluster) if cluster.isprintable() else Node.objects.none()
 
 
 class FlavorOut(serializers.ModelSerializer[ResourceFlavor]):
@@ -242,7 +245,7 @@ class FlavorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     permission_classes = [IsAuthenticated, ReadOrAdminister]
     keyset_order = ("rank", "name", "id")
     lookup_field = "name"
-    lookup_value_regex = "[^/]{1,40}"
+    lookup_value_regex = r"[^/\x00]{1,40}"
     request: ApiRequest
 
     @extend_schema(request=FlavorIn, responses={201: FlavorOut})

@@ -56,7 +56,7 @@ class Resource:
 def node(request: Request, cluster_name: str, name: str) -> HttpResponse:
     """Show a node, also one that left."""
     now = clock.now()
-    detail = node_detail(cluster_name, name, now)
+    detail = node_detail(cluster_name, name, now) if name.isprintable() else None
     if detail is None:
         raise Http404
     shown = detail.node

@@ -18,7 +18,9 @@ def team_of(request: ApiRequest, body: object) -> Team:
     """Return the team named by query or body, else the person's own. Raise DomainError, NotAllowedError."""
     named = body.get("team") if isinstance(body, Mapping) else None
     slug = request.query_params.get("team") or (named if isinstance(named, str) else "")
-    team = visible_teams(request.user).filter(slug=slug[:100]).first() if slug else request.team
+    team = request.team
+    if slug:
+        team = visible_teams(request.user).filter(slug=slug[:100]).first() if slug.isprintable() else None
     if team is None:
         raise DomainError(_("Name a team of yours."), code="unknown_team", field="team")
     if not can_submit(request.user, team):

@@ -44,7 +44,7 @@ class JobViewSet(GenericViewSet[Job]):
     serializer_class = JobOut
     parser_classes = (StrictJSONParser, YamlParser, TextYamlParser)
     lookup_field = "uid"
-    lookup_value_regex = "[^/]+"
+    lookup_value_regex = "[a-z0-9]{1,12}"
 
     def get_queryset(self) -> Any:
         """Only what the person may see exists."""

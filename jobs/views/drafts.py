@@ -123,7 +123,7 @@ def parent_of(request: Request, spec: JobSpec) -> Job | None:
 
 def _start_document(request: Request, kind: str) -> Document:
     if uid := request.GET.get("from"):
-        job = jobs_visible_to(request.user).filter(uid=uid).first()
+        job = jobs_visible_to(request.user).filter(uid=uid).first() if uid.isalnum() else None
         if job is None:
             raise Http404
         return {name: value for name, value in intake.document_again(job).items() if name != "team"}

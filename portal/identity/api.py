@@ -86,6 +86,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     queryset = Team.objects.all()
     serializer_class = TeamOut
     lookup_field = "slug"
+    lookup_value_regex = "[a-z0-9-]{1,60}"
     keyset_order: tuple[str, ...] = ("name", "id")
 
     def get_queryset(self) -> QuerySet[Team]:
@@ -109,6 +110,7 @@ class TokenViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[ApiToken]):
     queryset = ApiToken.objects.all()
     serializer_class = TokenOut
     lookup_field = "token_key"
+    lookup_value_regex = "[A-Za-z0-9_]{1,60}"
     keyset_order = ("-created", "token_key")
 
     def get_queryset(self) -> QuerySet[ApiToken]:

@@ -61,7 +61,8 @@ def next_page(request: HttpRequest) -> str:
     """Return the wanted address if it is one of ours, else the home page."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return wanted if ours else resolve_url(settings.LOGIN_REDIRECT_URL)
+    # Without a slash it would be taken for the name of a view.
+    return wanted if ours and "/" in wanted else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def address_of(request: HttpRequest) -> str:

@@ -50,6 +50,11 @@ def test_sign_in_leads_to_the_page_that_was_asked_for(client: Client, alice: Use
     assert sign_in(client, next="/jobs/list/?q=a").url == "/jobs/list/?q=a"
 
 
+@pytest.mark.parametrize("wanted", ["jobs", "home", "a\x00b"])
+def test_a_word_that_is_no_address_leads_home(client: Client, alice: User, wanted: str) -> None:
+    assert sign_in(client, next=wanted).url == "/"
+
+
 def test_a_wrong_password_and_a_wrong_name_look_the_same(client: Client, alice: User) -> None:
     wrong_password = sign_in(client, "wrong")
     wrong_name = sign_in(client, "wrong", username="nobody")
