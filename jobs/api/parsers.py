@@ -8,6 +8,8 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+from portal.core.rest.parsers import read_body
+
 
 @dataclass(frozen=True, slots=True)
 class YamlText:
@@ -26,7 +28,7 @@ class YamlParser(BaseParser):
     ) -> YamlText:
         """Decode the body as UTF-8. Raise ParseError (400) when it is not."""
         try:
-            return YamlText(stream.read().decode())
+            return YamlText(read_body(stream).decode())
         except UnicodeDecodeError as error:
             raise ParseError(_("The body is not UTF-8.")) from error
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.parsers import BaseParser
 from rest_framework.test import APIClient
@@ -65,6 +66,18 @@ def test_a_body_that_is_no_json_is_refused_whole(
 
     assert (said.status_code, said.json()["code"]) == (400, "parse_error")
     assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/yaml", "text/yaml"])
+def test_a_body_that_is_too_large_is_refused_unread(api_of: Rest, alice: User, content_type: str) -> None:
+    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    said, fits = (
+        api_of(alice).generic("POST", "/api/v1/jobs/", "[" + " " * size + "]", content_type=content_type)
+        for size in (most, most - 2)
+    )
+
+    assert (said.status_code, said.json()["code"]) == (413, "body_too_large")
+    assert fits.status_code in (409, 422)  # read, and no JobSpec
 
 
 def test_the_deepest_body_is_still_read(api_of: Rest, alice: User) -> None:

@@ -5,12 +5,22 @@ import math
 from collections.abc import Mapping
 from typing import IO, Any
 
+from django.conf import settings
 from django.utils.translation import gettext as _
-from rest_framework.exceptions import ParseError
+from django.utils.translation import gettext_lazy
+from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
 # What is nested deeper than this holds nothing that we know, and costs a stack to read, compare and write again.
 DEEPEST = 64
+
+
+class BodyTooLargeError(APIException):
+    """The body has more bytes than the portal reads."""
+
+    status_code = 413
+    default_code = "body_too_large"
+    default_detail = gettext_lazy("The body is too large.")
 
 
 class StrictJSONParser(BaseParser):
@@ -27,11 +37,20 @@ class StrictJSONParser(BaseParser):
         """Return the document. Raise ParseError (400)."""
         encoding = (parser_context or {}).get("encoding") or "utf-8"
         try:
-            document = _read(stream.read().decode(encoding))
+            document = _read(read_body(stream).decode(encoding))
             check_text(document)
         except (ValueError, LookupError, RecursionError) as error:
             raise ParseError(_("The body is not valid JSON: {error}").format(error=error)) from error
         return document
+
+
+def read_body(stream: IO[bytes]) -> bytes:
+    """Return the whole body. Raise BodyTooLargeError for more than a form may have: Django limits forms alone."""
+    most: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    body = stream.read(most + 1)
+    if len(body) > most:
+        raise BodyTooLargeError
+    return body
 
 
 def check_text(document: object) -> None:
