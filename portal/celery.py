@@ -11,7 +11,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 app = Celery("muster")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf.task_queues = [Queue(name) for name in ("cycle", "reconcile", "upkeep", "housekeeping", "demo", "default")]
+QUEUES = ("cycle", "reconcile", "upkeep", "housekeeping", "forget", "demo", "default")
+app.conf.task_queues = [Queue(name) for name in QUEUES]
 app.conf.beat_scheduler = "portal.core.beat:OnceScheduler"
 app.conf.beat_max_loop_interval = 1
 BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
@@ -20,6 +21,7 @@ app.conf.beat_schedule = {
     "reconcile": {"task": "jobs.tasks.reconcile", "schedule": BEAT_S},
     "upkeep": {"task": "jobs.tasks.housekeeping", "schedule": 60.0},
     "housekeeping": {"task": "clusters.tasks.housekeeping", "schedule": 30.0},
+    "forget": {"task": "portal.core.tasks.forget", "schedule": 60.0},
 }
 if env.bool("MUSTER_DEMO", default=False) and env.bool("MUSTER_DEMO_LOAD", default=True):
     app.conf.beat_schedule["demo"] = {"task": "portal.seed.tasks.refill_demo", "schedule": 15.0}

@@ -52,6 +52,14 @@ def test_every_task_that_is_sent_by_name_exists(name: str) -> None:
     assert name in current_app.tasks
 
 
+def test_every_looping_task_has_a_queue_of_its_own_that_a_worker_reads() -> None:
+    queues = [queue.name for queue in current_app.conf.task_queues]
+    assert set(LOOPS.values()) <= set(queues)
+    assert len(set(LOOPS.values())) == len(LOOPS)
+    assert {entry["task"] for entry in current_app.conf.beat_schedule.values()} <= set(LOOPS)
+    assert " -Q " not in (ROOT / "docs/operator.md").read_text()  # a list there would miss the next one
+
+
 def test_the_scheduler_imports_plain_tools_alone() -> None:
     strange = {
         f"{path.name}: {name}"

@@ -25,6 +25,7 @@ LOOPS: Mapping[str, str] = {
     "jobs.tasks.reconcile": "reconcile",
     "jobs.tasks.housekeeping": "upkeep",
     "clusters.tasks.housekeeping": "housekeeping",
+    "portal.core.tasks.forget": "forget",
     "portal.seed.tasks.refill_demo": "demo",
 }
 BROKER_TIMEOUT_S = 2

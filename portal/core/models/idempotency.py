@@ -14,6 +14,7 @@ class IdempotencyRecord(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        indexes = [models.Index(fields=["created_at"], name="idempotency_age")]
         constraints = [models.UniqueConstraint(fields=["user_id", "key"], name="idempotency_key_once_per_user")]
 
     def __str__(self) -> str:
