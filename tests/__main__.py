@@ -23,7 +23,8 @@ SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
-_OWN_WORKERS = ("-n", "--numprocesses", "-p", "--pdb", "--trace")
+# Real control planes share one, and its two cores are busy enough.
+_OWN_WORKERS = ("-n", "--numprocesses", "-p", "--pdb", "--trace", "--kube")
 
 
 def main(arguments: list[str]) -> int:

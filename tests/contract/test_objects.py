@@ -33,6 +33,9 @@ def test_what_is_not_there_is_not_found(server: Server) -> None:
         server.gateway.get("jobs", server.namespace, "nothing")
     with pytest.raises(NotFound):
         server.gateway.delete("jobs", server.namespace, "nothing", uid="x")
+
+
+def test_a_namespace_that_is_not_there_is_not_found(server: Server) -> None:
     with pytest.raises(NotFound):
         server.gateway.create("jobs", "no-such-namespace", job("a"))
 

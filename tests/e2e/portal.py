@@ -91,14 +91,21 @@ class Api:
 class RunningPortal:
     """`processes` by name: web, worker, beat, watch, collect."""
 
-    def __init__(self, folder: Path, fleets: Mapping[str, dict[str, Any]], **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        fleets: Mapping[str, dict[str, Any]],
+        *,
+        settings: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         self.folder = DemoFolder(folder)
         self.postgres = Postgres(folder / "postgres", log=folder / "postgres.log", durable=False)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.clusters: dict[str, SimulatedCluster] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._fleets, self._options = fleets, options
+        self._fleets, self._options, self._settings = fleets, options, settings or {}
 
     def start(self) -> None:
         """Start everything and wait until the portal says that it is ready."""
@@ -113,6 +120,14 @@ class RunningPortal:
         for name in self.services():
             self.launch(name)
         self.wait_for(lambda: is_answering(f"{self.url}/readyz"), "the portal is ready")
+
+    def api_of(self, user: str) -> Api:
+        """REST as somebody else than alice."""
+        code = f"print(ApiToken.objects.create(User.objects.get(username='{user}'), name='journey')[1])"
+        words = ("shell", "--verbosity", "0", "-c", f"from portal.identity.models import ApiToken, User; {code}")
+        done = subprocess.run(self._command(*words), cwd=ROOT, env=self.env(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return Api(self.url, done.stdout.split()[-1])
 
     def stop(self) -> None:
         """End everything; what does not end is killed."""
@@ -208,7 +223,7 @@ class RunningPortal:
 
     def env(self) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(NOT_INHERITED)}
-        return inherited | SETTINGS | {"DATABASE_URL": self.postgres.url(DATABASE)}
+        return {**inherited, **SETTINGS, **self._settings, "DATABASE_URL": self.postgres.url(DATABASE)}
 
     def _tails(self) -> str:
         texts = {name: self.log_of(name).read_text(errors="replace") for name in ("worker", "watch", "web")}

@@ -1,0 +1,14 @@
+"""The control plane that all tests of `./run test --kube` share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.plane import ControlPlane, running_plane
+
+
+@pytest.fixture(scope="session")
+def kube_plane() -> Iterator[ControlPlane]:
+    """A real control plane with sixteen GPU nodes; pods that may end do so after twenty seconds."""
+    with running_plane() as plane:
+        yield plane
