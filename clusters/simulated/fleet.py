@@ -41,7 +41,9 @@ _KINDS = {
     "a100": {"product": "NVIDIA-A100-SXM4-80GB", "gpu_memory_mib": 81920, "cpu": "128", "memory": "1024Gi"},
     "l40s": {"product": "NVIDIA-L40S", "gpu_memory_mib": 46068, "cpu": "96", "memory": "768Gi"},
 }
-_NAMESPACES = ("team-vision", "team-speech", "team-platform")
+# What each team of the demonstration finds in its namespace: the claims that samples and templates mount.
+TEAM_NAMESPACES = ("team-vision", "team-speech", "team-platform")
+CLAIM_SIZES = {"training-data": "10Ti", "model-checkpoints": "5Ti", "shared-data": "20Ti", "shared-checkpoints": "10Ti"}
 _FAMILIES = {
     "H200": "hopper",
     "H100": "hopper",
@@ -67,12 +69,17 @@ def mixed(name: str, nodes: int) -> Fleet:
         for kind, count in counts.items()
         if count
     ]
+    return with_teams({"name": name, "topology": _TOPOLOGY, "nodes": groups})
+
+
+def with_teams(fleet: Fleet) -> Fleet:
+    """The fleet with the namespaces of the demonstration's teams and a shared claim of each name in every one."""
     claims = [
-        {"namespace": namespace, "name": claim, "access_modes": ["ReadWriteMany"], "storage": storage}
-        for namespace in _NAMESPACES
-        for claim, storage in (("training-data", "10Ti"), ("model-checkpoints", "5Ti"))
+        {"namespace": namespace, "name": claim, "access_modes": ["ReadWriteMany"], "storage": size}
+        for namespace in TEAM_NAMESPACES
+        for claim, size in CLAIM_SIZES.items()
     ]
-    return {"name": name, "topology": _TOPOLOGY, "namespaces": list(_NAMESPACES), "claims": claims, "nodes": groups}
+    return {**fleet, "namespaces": list(TEAM_NAMESPACES), "claims": claims}
 
 
 def uniform(nodes: int, gpus: int, per_rack: int = 4, per_block: int = 16, **more: Any) -> Fleet:

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from clusters.simulated.fleet import with_teams
 from portal.embedded.demo import application, is_answering, keep_logins, supply_loops
 from portal.embedded.folder import DemoFolder, free_port
 from portal.embedded.postgres import Postgres
@@ -34,7 +35,6 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "muster"
-TEAMS = ("team-vision", "team-speech", "team-platform")
 PATIENCE_S = 60.0
 # What the test run around it says to Django, to the database and to the broker is not for this portal.
 NOT_INHERITED = ("BROKER_URL", "CELERY", "DATABASE_URL", "DJANGO_", "MUSTER_", "PG", "PYTEST")
@@ -204,7 +204,7 @@ class RunningPortal:
     def _start_clusters(self) -> None:
         entries = []
         for name, fleet in self._fleets.items():
-            cluster = start_simulated(with_teams(name, fleet), **self._options)
+            cluster = start_simulated(with_teams({**fleet, "name": name}), **self._options)
             file = self.folder.path / f"{name}.json"
             topology = [["block", "topology.muster.internal/block"], ["rack", "topology.muster.internal/rack"]]
             file.write_text(json.dumps({"topology": fleet.get("topology") or topology}))
@@ -241,16 +241,6 @@ def running_portal(fleets: Mapping[str, dict[str, Any]], **options: Any) -> Iter
             yield portal
         finally:
             portal.stop()
-
-
-def with_teams(name: str, fleet: dict[str, Any]) -> dict[str, Any]:
-    """The fleet with the namespaces of the demo's teams, and the volumes that the lesson mounts in each."""
-    claims = [
-        {"namespace": team, "name": claim, "access_modes": ["ReadWriteMany"]}
-        for team in TEAMS
-        for claim in ("training-data", "model-checkpoints")
-    ]
-    return {**fleet, "name": name, "namespaces": list(TEAMS), "claims": claims}
 
 
 def _decoded(raw: bytes) -> Any:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from clusters import quantities
+from jobs.jobspec.lesson import TEMPLATES
 from tests.e2e.portal import RunningPortal
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e"), pytest.mark.timeout(240)]
@@ -104,6 +105,16 @@ def test_the_lessons_model_server_serves_and_scales(portal: RunningPortal) -> No
 def _wait_for_replicas(portal: RunningPortal, service_id: str, count: int) -> None:
     portal.wait_for(lambda: portal.api.job(service_id)["replicas_ready"] == count, f"{count} replicas serve")
     portal.wait_for(lambda: portal.held() == count, f"{count} GPUs are held")
+
+
+@pytest.mark.parametrize("name", [template.name for template in TEMPLATES])
+def test_every_template_runs_as_it_is_offered(portal: RunningPortal, name: str) -> None:
+    status, template = portal.api.ask("GET", f"templates/{name}/")
+    assert status == 200, template
+
+    job = portal.until_state(portal.api.submit(template["document"]), "running")
+
+    assert len(bound_nodes(portal, job["placement"]["cluster"], job["id"])) == job["workers"]
 
 
 def test_a_gang_of_four_whole_nodes_runs_in_one_rack(portal: RunningPortal) -> None:

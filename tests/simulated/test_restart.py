@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.simulated.fleet import demo_fleets, expand, uniform
+from clusters.simulated.fleet import CLAIM_SIZES, demo_fleets, expand, uniform
 from tests.clusters_running import running_cluster
 from tests.simulated.conftest import Corner, job, pin, pod
 
@@ -109,4 +109,4 @@ def test_a_fleet_file_is_written_for_any_size(tmp_path: Path) -> None:
     with running_cluster(json.loads(out.read_text())) as cluster:
         assert (cluster.name, cluster.nodes, cluster.gpus) == ("north", 10, 80)
         namespaces = cluster.request("GET", "/api/v1/namespaces/team-vision/persistentvolumeclaims")[1]["items"]
-        assert {each["metadata"]["name"] for each in namespaces} == {"training-data", "model-checkpoints"}
+        assert {each["metadata"]["name"] for each in namespaces} == set(CLAIM_SIZES)
