@@ -36,6 +36,7 @@ def main() -> None:
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
+    parent = os.getppid()  # before anybody is told that we are here: who ends then must be missed
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -52,7 +53,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
     port = runner.addresses[0][1]
     print(json.dumps(_announcement(cluster, f"http://{arguments.host}:{port}")), flush=True)
     if arguments.parent_pid_death:
-        orphaned = asyncio.create_task(_watch_parent(stop))
+        orphaned = asyncio.create_task(_watch_parent(parent, stop))
     await stop.wait()
     if arguments.parent_pid_death:
         orphaned.cancel()
@@ -61,9 +62,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     await runner.cleanup()
 
 
-async def _watch_parent(stop: asyncio.Event) -> None:
+async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
     """Asking for the parent works in every system and does not depend on which thread started us."""
-    parent = os.getppid()
     while os.getppid() == parent:
         await asyncio.sleep(_PARENT_CHECK_S)
     stop.set()
