@@ -183,8 +183,9 @@ if BROKER_URL.startswith("pgmq"):
     }
 # pgmq queue names are short and a pod's host name is long: remote control would stop the worker at start.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
-CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = True
+# All tasks are loops over rows: the next beat heals one that is lost with its worker. Settled late, the message of a
+# worker that ends would stay in the broker beside its successor.
+CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -12,6 +12,7 @@ import structlog
 from amqp.exceptions import ChannelError
 from celery import current_app
 from django.db import transaction
+from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from portal.core import clock
@@ -43,12 +44,22 @@ def send_once(task: str) -> bool:
     if not _claim(task):
         return False
     try:
-        current_app.send_task(task, queue=LOOPS[task], expires=60, retry=False)
-    except OperationalError as error:
+        return _send(task)
+    except (OperationalError, OSError) as error:
         # The next beat tries again: nothing is lost, since the rows hold what is wanted.
         log.warning("broker_unreachable", task=task, error=str(error))
         picked_up(task)
         return False
+
+
+def _send(task: str) -> bool:
+    with current_app.producer_or_acquire() as producer:
+        if _waiting(LOOPS[task], producer.connection):
+            # Picked up by a worker that ended before it could say so to the broker: it will be delivered again.
+            # Seldom it is one that is being taken at this moment; then the next beat asks again.
+            picked_up(task)
+            return False
+        current_app.send_task(task, queue=LOOPS[task], expires=60, retry=False, producer=producer)
     return True
 
 
@@ -75,17 +86,13 @@ def _claim(task: str) -> bool:
     if not rows.exists():
         return OutstandingTask.objects.get_or_create(name=task, defaults={"sent_at": now})[1]
     doubtful = rows.filter(sent_at__lte=now - DOUBT_AFTER)
-    if not doubtful.exists() or _waiting_in_broker(LOOPS[task]):
-        return False
     return bool(doubtful.update(sent_at=now))
 
 
-def _waiting_in_broker(queue: str) -> int:
-    """Return how many messages wait in the queue; a broker that does not answer counts as one."""
+def _waiting(queue: str, connection: Connection) -> int:
+    """Return how many messages the broker holds in a queue, also those that a worker has taken and not settled."""
     try:
-        with current_app.connection_for_write() as connection, connection.channel() as channel:
+        with connection.channel() as channel:  # of its own: a broker may close it over a queue that was never made
             return int(channel.queue_declare(queue=queue, passive=True).message_count)
-    except (OperationalError, OSError):
-        return 1
-    except ChannelError:  # the queue was never made: nothing waits in it
+    except ChannelError:
         return 0

@@ -1,6 +1,7 @@
 """Worker, database and clusters fail in the middle of things: nothing is lost, nothing doubled."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,20 +34,24 @@ def test_a_worker_killed_in_the_middle_of_a_dispatch_is_replaced(portal: Running
     assert portal.doctor() == []
 
 
-def test_with_the_worker_stopped_nothing_starts_and_one_message_waits(portal: RunningPortal) -> None:
-    portal.halt("worker")
-    job_id = portal.api.submit({**H100, "workers": 1})
-    time.sleep(8)  # sixteen beats
+@pytest.mark.parametrize("end", [RunningPortal.halt, RunningPortal.kill], ids=["stopped", "killed"])
+def test_without_a_worker_nothing_starts_and_one_message_waits(
+    portal: RunningPortal, end: Callable[[RunningPortal, str], None]
+) -> None:
+    end(portal, "worker")
+    try:
+        job_id = portal.api.submit({**H100, "workers": 1})
+        time.sleep(8)  # sixteen beats
 
-    assert portal.api.job(job_id)["state"] == "queued"
-    assert objects(portal, "north", "jobs", job_id) == []
-    ((cycles, passes),) = portal.rows(
-        "SELECT (SELECT count(*) FROM pgmq.q_cycle), (SELECT count(*) FROM pgmq.q_reconcile)"
-    )
-    assert cycles <= 1
-    assert passes <= 1
-
-    portal.launch("worker")
+        assert portal.api.job(job_id)["state"] == "queued"
+        assert objects(portal, "north", "jobs", job_id) == []
+        ((cycles, passes),) = portal.rows(
+            "SELECT (SELECT count(*) FROM pgmq.q_cycle), (SELECT count(*) FROM pgmq.q_reconcile)"
+        )
+        assert cycles <= 1
+        assert passes <= 1
+    finally:
+        portal.launch("worker")  # for the tests that follow too
     portal.until_state(job_id, "running", "succeeded")
 
 
