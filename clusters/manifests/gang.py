@@ -1,7 +1,7 @@
 """Training: one Indexed Job per attempt, suspended and gated; a headless Service for more than one rank."""
 
 from clusters.manifests import names, pods
-from clusters.manifests.adapters import gates
+from clusters.manifests.adapters import born_pinned, gates
 from clusters.manifests.hashing import with_spec_hash
 from clusters.manifests.values import CheckpointValues, GangValues, Json
 
@@ -23,9 +23,9 @@ def job(values: GangValues) -> Json:
         "podReplacementPolicy": "Failed",
         **_failure_policy(values),
         **({} if values.ttl_s is None else {"ttlSecondsAfterFinished": values.ttl_s}),
-        "template": {"metadata": {"labels": _labels(values)}, "spec": _pod_spec(values)},
+        "template": _template(values),
     }
-    plan = {names.label(values.identity.domain, "plan"): ",".join(values.plan)} if values.plan else {}
+    plan = {born_pinned.plan_key(values.identity.domain): ",".join(values.plan)} if values.plan else {}
     metadata = {
         "name": values.identity.name,
         "namespace": values.identity.namespace,
@@ -34,6 +34,13 @@ def job(values: GangValues) -> Json:
     }
     body: Json = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
     return with_spec_hash(body, values.identity.domain)
+
+
+def _template(values: GangValues) -> Json:
+    template: Json = {"metadata": {"labels": _labels(values)}, "spec": _pod_spec(values)}
+    if values.is_born_pinned:
+        return born_pinned.with_plan(template, values.plan, values.identity.domain)
+    return template
 
 
 def service(values: GangValues) -> Json:

@@ -127,7 +127,8 @@ class CheckpointValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangValues:
-    """A training attempt. `plan` names the node of each rank, for people who read the Job.
+    """A training attempt. `plan` names the node of each rank: for people who read the Job and, where
+    `is_born_pinned`, for the policy that pins each pod at its creation.
 
     `is_gang` holds also for a gang that starts with one worker only: its program expects a rendezvous. A gang
     fails and starts again as a whole, so `restart_policy` and `backoff_limit` count for the others.
@@ -142,6 +143,7 @@ class GangValues:
     ttl_s: int | None
     labels: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
+    is_born_pinned: bool = False
     checkpoint: CheckpointValues | None = None
 
 

@@ -1,6 +1,6 @@
 """Rows of the supply: clusters, nodes, what runs on them, what they measure."""
 
-from clusters.models.cluster import Cluster, TopologyLevel
+from clusters.models.cluster import Cluster, Dispatch, TopologyLevel
 from clusters.models.flavor import ResourceFlavor
 from clusters.models.node import Node, NodeAccelerator, NodeEvent
 from clusters.models.observed import ObservedObject, ObservedPod, PersistentClaim
@@ -8,6 +8,7 @@ from clusters.models.telemetry import GpuSample, JobMinute, NodeMinute
 
 __all__ = [
     "Cluster",
+    "Dispatch",
     "GpuSample",
     "JobMinute",
     "Node",

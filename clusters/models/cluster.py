@@ -13,6 +13,13 @@ dns_label = RegexValidator(
 )
 
 
+class Dispatch(models.TextChoices):
+    """How each rank of a gang comes to its node. Services always stand at gates: their pods have no rank."""
+
+    GATES = "gates", _("Gates")  # level L0: a gate holds each pod; one patch a rank pins it and opens the gate
+    BORN_PINNED = "born_pinned", _("Born pinned")  # level B: a policy of the cluster pins each pod at its creation
+
+
 class Cluster(TimestampedModel):
     """One Kubernetes cluster. Only server, CA and token of its kubeconfig are kept."""
 
@@ -25,6 +32,8 @@ class Cluster(TimestampedModel):
     is_simulated = models.BooleanField(default=False)
     is_enabled = models.BooleanField(default=True)
     kubernetes_version = models.CharField(max_length=60, blank=True)
+    # What the last probe found that the cluster can do. Wrong is safe: pods without their policy keep their gate.
+    dispatch = models.CharField(max_length=12, choices=Dispatch, default=Dispatch.GATES)
     # The last time that any answer or watch event came; older than MUSTER_STALE_AFTER_S means stale.
     heard_at = models.DateTimeField(null=True)
     # The last complete list of nodes and pods; null until the first one: nothing is placed before it.

@@ -7,6 +7,7 @@ from django.conf import settings
 from clusters.k8s.values import JsonObject
 from clusters.manifests import gang, names, serve
 from clusters.manifests.values import Identity
+from clusters.models import Dispatch
 from jobs.dispatch.view import View
 from jobs.jobspec.checks import parse
 from jobs.jobspec.manifest_out import Place, gang_values, serve_values
@@ -73,5 +74,6 @@ def _place(attempt: Attempt, nodes: Sequence[str]) -> Place:
         code_image=settings.MUSTER_GIT_IMAGE,
         workers=attempt.workers,
         plan=tuple(nodes),
+        is_born_pinned=attempt.dispatch == Dispatch.BORN_PINNED,
         restarts=attempt.number - 1,
     )

@@ -10,7 +10,7 @@ from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import AlreadyExists, GatewayError, Invalid, JsonObject, NotFound, Refused, RightMissing
 from clusters.manifests import names, patches
 from clusters.manifests.patches import NotGatedError
-from clusters.models import NodeAccelerator, ObservedPod
+from clusters.models import Dispatch, NodeAccelerator, ObservedPod
 from jobs import transitions
 from jobs.dispatch import limits, render, run, stop
 from jobs.dispatch.progress import advance
@@ -60,9 +60,11 @@ def attach(view: View, gateway: Gateway) -> None:
 
 
 def open_gate(view: View, gateway: Gateway) -> None:
-    """S3: let the controller create the pods; each still stands at its gate."""
+    """S3: let the controller create the pods; each stands at its gate, or is born at its place."""
     if stop.is_wanted(view):
         return stop.begin(view, stop.CANCELLED)
+    if _is_born_pinned(view) and (fallen := _fallen_node(view.held)):  # later no gate holds them
+        return stop.begin(view, stop.again(f"node {fallen.node.name} changed"))
     place = (view.kind, view.attempt.namespace, view.attempt.object_name)
     try:
         gateway.patch_json(*place, patches.unsuspend(view.attempt.object_uid))
@@ -80,18 +82,28 @@ def open_gate(view: View, gateway: Gateway) -> None:
 
 
 def gather(view: View, gateway: Gateway) -> None:
-    """S4: wait until every rank has its pod at the gate and every node of the plan still stands."""
+    """S4: wait until every rank has its pod at the gate and every node of the plan still stands.
+
+    Pods that are born pinned have no gate. Where the policy has gone since the decision they do, and are released
+    like any others.
+    """
     if stop.is_wanted(view):
         return stop.begin(view, stop.CANCELLED)
     if run.has_ended(view):
         return run.settle(view, gateway)
-    waiting = {pod.rank for pod in view.present if pod.is_gated and not pod.is_deleting}
-    if len(waiting) < view.attempt.workers:
+    waiting = [pod for pod in view.present if not pod.is_deleting and (pod.is_gated or _is_born_pinned(view))]
+    if len({pod.rank for pod in waiting}) < view.attempt.workers:
         return _still_gathering(view, gateway)
+    if not any(pod.is_gated for pod in waiting):
+        return advance(view, step=Step.STARTING, due_s=1)
     if fallen := _fallen_node(view.held):
         # No GPU was used, and the next snapshot sees what happened to the node: the run need not avoid it.
         return stop.begin(view, stop.again(f"node {fallen.node.name} changed"))
     return advance(view, step=Step.RELEASING, due_s=0)
+
+
+def _is_born_pinned(view: View) -> bool:
+    return view.attempt.dispatch == Dispatch.BORN_PINNED
 
 
 def _still_gathering(view: View, gateway: Gateway) -> None:

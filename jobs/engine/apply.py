@@ -9,6 +9,7 @@ import structlog
 from django.db import transaction
 from django.db.models import F, Max
 
+from clusters.models import Dispatch
 from jobs import transitions
 from jobs.engine import records
 from jobs.engine.cycle_lease import LEASE
@@ -81,6 +82,7 @@ def _start(cycle: Cycle, loaded: Loaded, job: Job, admission: Admission) -> bool
         cluster_id=loaded.cluster_ids[admission.placement.cluster],
         namespace=job.team.namespace,
         object_name=f"{PREFIX}-{job.uid}-a{number}",
+        dispatch=Dispatch.GATES if job.is_service else loaded.dispatches[admission.placement.cluster],
         workers=admission.workers,
         level=admission.placement.level,
         resource_name=loaded.resource_names[admission.placement.flavor],

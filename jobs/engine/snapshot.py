@@ -38,6 +38,7 @@ class Loaded:
 
     snapshot: Snapshot
     cluster_ids: tuple[int, ...]
+    dispatches: tuple[str, ...]
     flavor_ids: tuple[int, ...]
     resource_names: tuple[str, ...]
     node_ids: tuple[int, ...]
@@ -96,6 +97,7 @@ def _load() -> Loaded:
     return Loaded(
         snapshot=snapshot,
         cluster_ids=tuple(cluster_index),
+        dispatches=tuple(cluster.dispatch for cluster in clusters),
         flavor_ids=tuple(flavor_index),
         resource_names=resource_names,
         node_ids=tuple(node_index),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.k8s.values import JsonObject
+from clusters.models import Dispatch
 from jobs.dispatch.render import objects_of
 from jobs.engine.preview import Preview, preview
 from jobs.explain.reasons import explain
@@ -103,6 +104,12 @@ def _flavor(found: Preview) -> str:
     return "" if index == NO_FLAVOR else found.loaded.snapshot.flavors[index]
 
 
+def _dispatch(found: Preview) -> str:
+    if found.admission is None or found.workload.is_service:
+        return Dispatch.GATES
+    return found.loaded.dispatches[found.admission.placement.cluster]
+
+
 def _quota(found: Preview, request: Request, workers: int) -> QuotaAfter | None:
     flavor, row, tree = _flavor_index(found), found.workload.queue, found.loaded.snapshot.quota
     if flavor == NO_FLAVOR:
@@ -124,6 +131,7 @@ def _objects(found: Preview, request: Request, workers: int) -> list[JsonObject]
         number=1,
         namespace=request.team.namespace,
         object_name=f"m-{PREVIEW_UID}-a1",
+        dispatch=_dispatch(found),
         workers=workers,
         resource_name=found.loaded.resource_names[flavor] if flavor != NO_FLAVOR else "nvidia.com/gpu",
     )

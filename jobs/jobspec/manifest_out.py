@@ -25,14 +25,15 @@ GRACE_S = 120
 class Place:
     """What the decision and the cluster add: the device's resource name, the workers that start, their nodes.
 
-    `plan` has one node name per rank, `restarts` counts the attempts before this one, `code_image` is an
-    image with git and a shell.
+    `plan` has one node name per rank, by which a policy pins the pods where `is_born_pinned`; `restarts` counts the
+    attempts before this one, `code_image` is an image with git and a shell.
     """
 
     accelerator_resource: str
     code_image: str
     workers: int = 1
     plan: tuple[str, ...] = ()
+    is_born_pinned: bool = False
     restarts: int = 0
     grace_s: int = GRACE_S
     priority_class_name: str | None = None
@@ -52,6 +53,7 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         ttl_s=spec.ttl_s,
         labels=spec.labels,
         plan=place.plan,
+        is_born_pinned=place.is_born_pinned,
         checkpoint=_checkpoint(spec, place),
     )
 

@@ -3,7 +3,7 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from clusters.models import Cluster
+from clusters.models import Cluster, Dispatch
 from jobs.models.job import Job
 from portal.core.models import TimestampedModel
 
@@ -32,6 +32,8 @@ class Attempt(TimestampedModel):
     namespace = models.CharField(max_length=63)
     object_name = models.CharField(max_length=63)
     object_uid = models.CharField(max_length=64, blank=True)
+    # As its cluster was when the place was decided: every try of a step renders the same objects.
+    dispatch = models.CharField(max_length=12, choices=Dispatch, default=Dispatch.GATES)
     workers = models.PositiveIntegerField()
     # The lowest topology level whose one domain holds all ranks.
     level = models.CharField(max_length=20, blank=True)

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from clusters.models import Node
+from clusters.models import Cluster, Dispatch, Node
 from jobs.dispatch import limits, reconcile
 from jobs.dispatch.progress import advance
 from jobs.engine import cycle
@@ -40,6 +40,30 @@ def test_a_gang_runs_where_it_was_placed_and_gives_all_back(stage: Stage) -> Non
     assert stage.held() == 0
     assert job.exit_code == 0
     assert job.attempts.count() == 1
+
+
+def test_pods_whose_policy_has_gone_are_released_at_their_gates(stage: Stage) -> None:
+    # The simulated cluster has no admission policies: it is as if somebody had deleted ours since the probe.
+    Cluster.objects.update(dispatch=Dispatch.BORN_PINNED)
+    job, attempt = placed(stage)
+
+    stage.until_state(job, State.RUNNING)
+
+    assert attempt.dispatch == Dispatch.BORN_PINNED
+    assert stage.bound() == sorted(row.node.name for row in attempt.allocations.select_related("node"))
+
+
+def test_nothing_is_opened_for_pods_without_gate_when_a_node_of_the_plan_was_closed(stage: Stage) -> None:
+    Cluster.objects.update(dispatch=Dispatch.BORN_PINNED)
+    job, attempt = placed(stage)
+    stage.until_step(job, Step.ATTACHED)
+    Node.objects.filter(pk__in=attempt.allocations.values("node")).update(is_cordoned=True)
+
+    reconcile.reconcile_due()
+
+    attempt.refresh_from_db()
+    assert attempt.step == Step.STOPPING
+    assert stage.pods() == []
 
 
 @pytest.mark.parametrize("kind", ["Job", "Service"])
