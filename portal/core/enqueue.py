@@ -54,7 +54,8 @@ def send_once(task: str) -> bool:
 
 def _send(task: str) -> bool:
     with current_app.producer_or_acquire() as producer:
-        if _waiting(LOOPS[task], producer.connection):
+        connection = producer.connection.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_S)
+        if _waiting(LOOPS[task], connection):
             # Picked up by a worker that ended before it could say so to the broker: it will be delivered again.
             # Seldom it is one that is being taken at this moment; then the next beat asks again.
             picked_up(task)
