@@ -23,12 +23,11 @@ def _queued(data: Data) -> str:
 
 
 def _admitted(data: Data) -> str:
-    return _("Admitted in cycle %(cycle)s: %(workers)s workers on %(cluster)s, within one %(level)s") % {
-        "cycle": data.get("cycle", "?"),
-        "workers": data.get("workers", "?"),
-        "cluster": data.get("cluster", "?"),
-        "level": data.get("level", "?"),
-    }
+    return ngettext(
+        "Admitted in cycle %(cycle)s: %(workers)s worker on %(cluster)s, within one %(level)s",
+        "Admitted in cycle %(cycle)s: %(workers)s workers on %(cluster)s, within one %(level)s",
+        data["workers"],
+    ) % {key: data[key] for key in ("cycle", "workers", "cluster", "level")}
 
 
 def _stopping(data: Data) -> str:
