@@ -167,8 +167,11 @@ class RunningPortal:
 
     def held(self) -> int:
         """GPUs that the ledger says are held: rows, node counters and quota must agree."""
-        allocated = self.rows("SELECT coalesce(sum(gpus), 0) FROM jobs_allocation WHERE released_at IS NULL")[0][0]
-        on_nodes = self.rows("SELECT coalesce(sum(held), 0) FROM clusters_nodeaccelerator")[0][0]
+        # In one statement, hence of one moment.
+        ((allocated, on_nodes),) = self.rows(
+            "SELECT (SELECT coalesce(sum(gpus), 0) FROM jobs_allocation WHERE released_at IS NULL),"
+            " (SELECT coalesce(sum(held), 0) FROM clusters_nodeaccelerator)"
+        )
         assert allocated == on_nodes
         return int(allocated)
 
