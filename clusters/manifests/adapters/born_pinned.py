@@ -19,7 +19,7 @@ from clusters.manifests.values import Json
 API_VERSION = "admissionregistration.k8s.io/v1"
 NAME = "muster-pin"
 JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
-# Node affinity terms of the template that get the node; a pod with more of them is refused.
+# Node affinity terms of the template that can get the node; a pod with more of them keeps its gate.
 TERMS_MAX = 8
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TERMS_PATH = f"/spec/affinity/nodeAffinity/{_REQUIRED}/nodeSelectorTerms/"
@@ -107,7 +107,7 @@ def _patch(domain: str) -> str:
     gate = names.gate(domain)
     escaped = plan_key(domain).replace("~", "~0").replace("/", "~1")
     return (
-        f"({_pin()})"
+        f"size(variables.terms) > {TERMS_MAX} ? [] : ({_pin()})"
         f" + (variables.gates.exists(name, name == '{gate}')"
         f' ? [JSONPatch{{op: "remove", path: "/spec/schedulingGates/" + string(variables.gates.indexOf(\'{gate}\'))}}]'
         " : [])"
@@ -119,8 +119,7 @@ def _pin() -> str:
     """The terms of the template are alternatives, so each one gets the node; without terms the pod gets one."""
     affinity = f"Object.spec.affinity{{nodeAffinity: {_affinity()}}}"
     return (
-        f"size(variables.terms) > {TERMS_MAX} ? {_refusal()}"
-        f" : size(variables.terms) > 0 ? {_each_term()}"
+        f"size(variables.terms) > 0 ? {_each_term()}"
         f" : !has(object.spec.affinity) ? {_add('/spec/affinity', affinity)}"
         f" : !has(object.spec.affinity.nodeAffinity) ? {_add('/spec/affinity/nodeAffinity', _affinity())}"
         f" : {_add(f'/spec/affinity/nodeAffinity/{_REQUIRED}', _required())}"
@@ -129,11 +128,6 @@ def _pin() -> str:
 
 def _add(path: str, value: str) -> str:
     return f'[JSONPatch{{op: "add", path: "{path}", value: {value}}}]'
-
-
-def _refusal() -> str:
-    # A test that cannot hold is the only way to refuse from inside a patch.
-    return '[JSONPatch{op: "test", path: "/spec/nodeName", value: "more node affinity terms than can be pinned"}]'
 
 
 def _each_term() -> str:
