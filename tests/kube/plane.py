@@ -37,6 +37,8 @@ STAGES = Path(__file__).resolve().parent / "stages.yaml"
 FOLDER_PREFIX = "muster-kube-"
 # The order of the start. The stop goes backwards: an API server whose etcd is gone hangs and keeps its port.
 ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+# The form is the container runtime's.
+PRINTED = "2026-01-01T00:00:00.000000000Z stdout F KWOK runs no program: each of its pods prints this line\n"
 _STOP_S = 10.0
 _START_S = 60.0
 _LEASE_S = 40
@@ -144,7 +146,7 @@ class ControlPlane:
             credentials = {"client-certificate-data": certificate, "client-key-data": key}
             write_private(file, self._kubeconfig_of(user, credentials))
         printed = self.folder / "printed.log"
-        printed.write_text("KWOK runs no program: this is what each of its pods prints\n")
+        printed.write_text(PRINTED)
         stages = STAGES.read_text().replace("DEFAULT_RUN_MS", str(int(self._default_run_s * 1000)))
         (self.folder / "stages.yaml").write_text(stages.replace("LOGS_FILE", str(printed)))
         (self.folder / "scheduler.yaml").write_text(yaml.safe_dump(self._scheduler_config()))
@@ -185,6 +187,7 @@ class ControlPlane:
             f"--tls-cert-file={at / 'serving.crt'}",
             f"--tls-private-key-file={at / 'serving.key'}",
             f"--client-ca-file={at / 'ca.crt'}",
+            "--kubelet-preferred-address-types=InternalIP",
             f"--kubelet-certificate-authority={at / 'ca.crt'}",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--service-account-key-file={at / 'accounts.pub'}",
