@@ -1,10 +1,12 @@
 """Made-up jobs of the past days, so that lists and pages are not empty. They never ran, and their pages say so."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
 from django.db import transaction
+from django.db.models import F
 
 from jobs.models import Job, JobEvent, JobName
 from jobs.services import intake, submit
@@ -43,9 +45,18 @@ def make_history() -> int:
         return 0
     random = Random(SEED)  # noqa: S311 -- a repeatable past, no secret
     now = clock.now()
-    for number in range(JOBS):
-        _make(RECIPES[number % len(RECIPES)], _past(random, now))
-    return JOBS
+    pasts = sorted((_past(random, now) for _number in range(JOBS)), key=lambda past: past.queued)
+    jobs: list[Job] = []
+    for number, recipe in enumerate(RECIPES):
+        jobs += _runs(recipe, pasts[number :: len(RECIPES)])
+    queued = {job.uid: job.created_at for job in jobs}
+    for job in Job.objects.bulk_create(jobs):  # which writes the moment of the insert
+        job.created_at = queued[job.uid]
+    Job.objects.bulk_update(jobs, ["created_at"])
+    JobEvent.objects.bulk_create(
+        JobEvent(job=job, at=job.finished_at or now, code="synthetic", actor=SYSTEM.name) for job in jobs
+    )
+    return len(jobs)
 
 
 def _past(random: Random, now: datetime) -> Past:
@@ -57,21 +68,27 @@ def _past(random: Random, now: datetime) -> Past:
     return Past(queued, min(started, finished), finished, state, outcome)
 
 
-def _make(recipe: Recipe, past: Past) -> None:
-    team = Team.objects.get(slug=recipe.team)
+def _runs(recipe: Recipe, pasts: Sequence[Past]) -> list[Job]:
+    """Return the runs of one recipe, oldest first, not stored."""
+    team, owner = Team.objects.get(slug=recipe.team), User.objects.get(username=recipe.owner)
     spec = intake.read_document({**recipe.document, "labels": {"demo": "history"}}, team=team)
-    job = submit.job_of(submit.resolve(spec, team=team))
-    row, _made = JobName.objects.get_or_create(team=team, name=job.name)
-    row.last_number += 1
-    row.save(update_fields=["last_number"])
-    job.owner = User.objects.get(username=recipe.owner)
-    job.number = row.last_number
+    request = submit.resolve(spec, team=team)
+    first = _take_numbers(team, spec.name, len(pasts))
+    return [_run(submit.job_of(request), owner, first + index, past) for index, past in enumerate(pasts)]
+
+
+def _run(job: Job, owner: User, number: int, past: Past) -> Job:
     # Born ended: no transition ever took place, so none is recorded.
-    job.state, job.outcome_code, job.is_synthetic = past.state, past.outcome, True
+    job.owner, job.number, job.is_synthetic = owner, number, True
+    job.state, job.outcome_code = past.state, past.outcome
+    job.created_at, job.finished_at = past.queued, past.finished
     job.admitted_at = job.started_at = past.started
-    job.finished_at = past.finished
     job.exit_code = 0 if past.state == Job.State.SUCCEEDED else 1
-    job.save(force_insert=True)
-    # auto_now_add sets the moment of the insert.
-    Job.objects.filter(pk=job.pk).update(created_at=past.queued)
-    JobEvent.objects.create(job=job, at=past.finished, code="synthetic", actor=SYSTEM.name)
+    return job
+
+
+def _take_numbers(team: Team, name: str, count: int) -> int:
+    """Take the next numbers of a name and return the first of them."""
+    row, _made = JobName.objects.get_or_create(team=team, name=name)
+    JobName.objects.filter(pk=row.pk).update(last_number=F("last_number") + count)
+    return JobName.objects.values_list("last_number", flat=True).get(pk=row.pk) - count + 1

@@ -1,14 +1,21 @@
 """The demo's organization: people, teams, quotas, priorities. Running it again changes nothing."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
+from django.contrib.auth.hashers import make_password
 from django.db import transaction
+from django.db.models import Manager, Model
 
 from clusters.models import ResourceFlavor
 from portal.identity.models import Membership, Organization, Team, User
 from quotas.models import Cohort, PriorityClass, PriorityGrant, Queue, Quota
 from quotas.policy.ladder import default_ladder
 
+Row = TypeVar("Row", bound=Model)
+
+ORGANIZATION = "acme"
 # Known to everyone who reads this: the demo listens on the loopback interface alone.
 PASSWORD = "muster-demo-2026"  # noqa: S105
 
@@ -65,60 +72,69 @@ QUEUE_QUOTA = {
 
 
 @transaction.atomic
-def make_organisation() -> Organization:
-    """Make what is missing of the demo's organization."""
-    organization, _made = Organization.objects.get_or_create(slug="acme", defaults={"name": "Acme"})
-    flavors = _make_flavors()
-    teams = {slug: _make_team(organization, slug, name) for slug, name in TEAMS.items()}
+def make_organisation() -> bool:
+    """Make the demo's organization, and return whether it was new: what people changed in an old one stays."""
+    if Organization.objects.filter(slug=ORGANIZATION).exists():
+        return False
+    organization = Organization.objects.create(slug=ORGANIZATION, name="Acme")
+    flavors = _rows(ResourceFlavor.objects, "name", [asdict(flavor) for flavor in FLAVORS])
+    teams = _rows(Team.objects, "slug", [_team(organization, slug, name) for slug, name in TEAMS.items()])
     _make_people(teams)
-    _make_queues(organization, teams, flavors)
-    _make_ladder(teams)
-    return organization
+    _make_quotas(organization, teams, flavors)
+    _make_ladder(teams["platform"])
+    return True
 
 
-def _make_flavors() -> dict[str, ResourceFlavor]:
-    rows = [asdict(flavor) for flavor in FLAVORS]
-    return {row["name"]: ResourceFlavor.objects.get_or_create(name=row["name"], defaults=row)[0] for row in rows}
+def _rows(manager: Manager[Row], key: str, wanted: Sequence[Mapping[str, object]]) -> dict[str, Row]:
+    """Return the wanted rows by their key; those that are missing are made, all at once."""
+    names = [values[key] for values in wanted]
+    rows: dict[str, Row] = {getattr(row, key): row for row in manager.filter(**{f"{key}__in": names})}
+    new = [manager.model(**values) for values in wanted if values[key] not in rows]
+    return rows | {getattr(row, key): row for row in manager.bulk_create(new)}
 
 
-def _make_team(organization: Organization, slug: str, name: str) -> Team:
-    defaults = {"organization": organization, "name": name, "namespace": f"team-{slug}"}
-    return Team.objects.get_or_create(slug=slug, defaults=defaults)[0]
+def _team(organization: Organization, slug: str, name: str) -> dict[str, object]:
+    return {"organization": organization, "slug": slug, "name": name, "namespace": f"team-{slug}"}
 
 
-def _make_people(teams: dict[str, Team]) -> None:
-    people = {}
-    for login in LOGINS:
-        defaults = {"email": f"{login.user}@acme.example", "is_superuser": login.user == "admin"}
-        person, made = User.objects.get_or_create(username=login.user, defaults=defaults)
-        if made:
-            person.set_password(login.password)
-            person.save(update_fields=["password"])
-        people[login.user] = person
-    for name, slug, role in MEMBERSHIPS:
-        Membership.objects.get_or_create(user=people[name], team=teams[slug], defaults={"role": role})
-
-
-def _make_queues(organization: Organization, teams: dict[str, Team], flavors: dict[str, ResourceFlavor]) -> None:
-    root, _made = Cohort.objects.get_or_create(name="acme", defaults={"organization": organization})
-    research, _made = Cohort.objects.get_or_create(
-        name="research", defaults={"organization": organization, "parent": root}
+def _make_people(teams: Mapping[str, Team]) -> None:
+    # One hash for all: it is slow by intention, and everybody knows the password anyway.
+    password = make_password(PASSWORD)
+    logins = [
+        {
+            "username": login.user,
+            "email": f"{login.user}@acme.example",
+            "is_superuser": login.user == "admin",
+            "password": password,
+        }
+        for login in LOGINS
+    ]
+    people = _rows(User.objects, "username", logins)
+    Membership.objects.bulk_create(
+        Membership(user=people[name], team=teams[slug], role=role) for name, slug, role in MEMBERSHIPS
     )
-    for cohort in (root, research):
-        for name, gpus in COHORT_QUOTA[cohort.name].items():
-            Quota.objects.get_or_create(cohort=cohort, flavor=flavors[name], defaults={"nominal": gpus})
-    for slug, team in teams.items():
-        cohort = root if slug == "platform" else research
-        queue, _made = Queue.objects.get_or_create(
-            name=slug, defaults={"team": team, "cohort": cohort, "is_default": True}
-        )
-        for name, gpus in QUEUE_QUOTA[slug].items():
-            Quota.objects.get_or_create(queue=queue, flavor=flavors[name], defaults={"nominal": gpus})
 
 
-def _make_ladder(teams: dict[str, Team]) -> None:
-    for rung in default_ladder():
-        values = asdict(rung)
-        PriorityClass.objects.get_or_create(name=values.pop("name"), defaults=values)
-    for closed in PriorityClass.objects.filter(is_open=False):
-        PriorityGrant.objects.get_or_create(priority_class=closed, team=teams["platform"])
+def _make_quotas(organization: Organization, teams: Mapping[str, Team], flavors: Mapping[str, ResourceFlavor]) -> None:
+    root = Cohort.objects.create(name="acme", organization=organization)
+    research = Cohort.objects.create(name="research", organization=organization, parent=root)
+    queues = Queue.objects.bulk_create(
+        Queue(name=slug, team=team, cohort=root if slug == "platform" else research, is_default=True)
+        for slug, team in teams.items()
+    )
+    owners: list[tuple[str, Cohort | Queue, Mapping[str, int]]] = []
+    owners += [("cohort", row, COHORT_QUOTA[row.name]) for row in (root, research)]
+    owners += [("queue", row, QUEUE_QUOTA[row.name]) for row in queues]
+    Quota.objects.bulk_create(
+        Quota(**{kind: row}, flavor=flavors[name], nominal=gpus)
+        for kind, row, quota in owners
+        for name, gpus in quota.items()
+    )
+
+
+def _make_ladder(platform: Team) -> None:
+    rungs = default_ladder()
+    rows = _rows(PriorityClass.objects, "name", [asdict(rung) for rung in rungs])
+    PriorityGrant.objects.bulk_create(
+        PriorityGrant(priority_class=rows[rung.name], team=platform) for rung in rungs if not rung.is_open
+    )

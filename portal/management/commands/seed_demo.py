@@ -33,7 +33,6 @@ class Command(BaseCommand):
         make_clusters(clusters)
         make_history()
         told: dict[str, object] = {"logins": [asdict(login) for login in LOGINS]}
-        alice = User.objects.get(username="alice")
-        if not ApiToken.objects.filter(user=alice, name=TOKEN_NAME).exists():
-            _row, told["token"] = ApiToken.objects.create(user=alice, name=TOKEN_NAME)
+        if not ApiToken.objects.filter(user__username="alice", name=TOKEN_NAME).exists():
+            _row, told["token"] = ApiToken.objects.create(User.objects.get(username="alice"), name=TOKEN_NAME)
         self.stdout.write(json.dumps(told))
