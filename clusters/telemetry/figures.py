@@ -18,6 +18,7 @@ MOST_OUTLIERS = 2
 # A line is an outlier when its mean is this many band widths outside the band.
 OUTLIER_WIDTHS = 1.0
 MIN_WIDTH = 5.0
+DOT_PX = 6
 TARGET_UTILISATION = 90.0
 
 
@@ -59,7 +60,20 @@ def _line(x: Sequence[str], name: str, y: Series, color: str) -> Figure:
         "y": list(y),
         "connectgaps": False,
         "line": {"color": color, "width": 1.5},
+        **_dots(y, color),
     }
+
+
+def _dots(y: Series, color: str) -> Figure:
+    """Mark what a line cannot show: a value between two gaps."""
+    padded = [None, *y, None]
+    sizes = [
+        DOT_PX if value is not None and before is None and after is None else 0
+        for before, value, after in zip(padded[:-2], y, padded[2:], strict=True)
+    ]
+    if not any(sizes):
+        return {}
+    return {"mode": "lines+markers", "marker": {"size": sizes, "color": color, "opacity": 1}, "cliponaxis": False}
 
 
 def _band(x: Sequence[str], lines: Mapping[str, Series]) -> list[Figure]:
@@ -67,9 +81,10 @@ def _band(x: Sequence[str], lines: Mapping[str, Series]) -> list[Figure]:
     low, middle, high = (
         [_rounded(part(column)) if column else None for column in columns] for part in (_p10, median, _p90)
     )
-    lower = _line(x, "p10", low, "s1") | {"line": {"width": 0, "color": "s1"}}
+    edge = {"mode": "lines", "line": {"width": 0, "color": "s1"}}
+    lower = _line(x, "p10", low, "s1") | edge
     upper = _line(x, "p90", high, "s1") | {
-        "line": {"width": 0, "color": "s1"},
+        **edge,
         "fill": "tonexty",
         "fillcolor": "s1/20",
     }

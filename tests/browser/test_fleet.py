@@ -1,12 +1,14 @@
 """The supply as Chromium draws it: maps, tables and forms, light and dark, wide and narrow, and what changes live."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
-from clusters.models import Cluster, Node, NodeAccelerator, TopologyLevel
+from clusters.models import Cluster, Node, NodeAccelerator, NodeMinute, TopologyLevel
+from portal.core import clock
 from portal.identity.models import User
 from tests.browser.conftest import Live
 from tests.browser.looks import assert_axe_clean, assert_no_compiled_blue, assert_no_sideways_scroll
@@ -53,6 +55,24 @@ def test_every_page_of_the_supply_is_clean(supply: Page, live: Live, errors: lis
         assert_axe_clean(supply)
         assert_no_compiled_blue(supply)
         assert_no_sideways_scroll(supply)
+    assert errors == []
+
+
+@pytest.mark.parametrize("address", ["/", "/clusters/north/"])
+def test_one_minute_between_gaps_shows_as_one_dot(supply: Page, errors: list[str], address: str) -> None:
+    node = Node.objects.get(name="n1")
+    figures = {"samples": 4, "gpus": 8, "gpus_held": 2, "utilisation": 20.0, "utilisation_held": 80.0}
+    at = clock.now().replace(second=0, microsecond=0) - timedelta(hours=3)
+    NodeMinute.objects.create(minute=at, cluster_id=node.cluster_id, node_id=node.pk, **figures)
+    supply.goto(address)
+    plot = supply.locator("[data-chart].js-plotly-plot")
+    plot.scroll_into_view_if_needed()
+
+    expect(plot).to_contain_text("80 %")
+    dots = plot.locator(".scatterlayer .points path").evaluate_all(
+        "paths => paths.map(path => path.getBBox().width).filter(width => width > 1)"
+    )
+    assert dots == [6]
     assert errors == []
 
 

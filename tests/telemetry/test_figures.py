@@ -43,6 +43,33 @@ def test_what_was_not_measured_is_a_gap_and_never_a_zero() -> None:
     assert trace["connectgaps"] is False
 
 
+@pytest.mark.parametrize(
+    ("values", "dots"),
+    [
+        ([5.0], [0]),
+        ([None, None, 0.0, None], [2]),
+        ([1.0, None, 2.0, 3.0, None, 4.0], [0, 5]),
+        ([1.0, 2.0, None, 3.0, 4.0], []),
+        ([None, float("nan"), 1.0, float("inf")], [2]),
+        ([None, None], []),
+    ],
+)
+def test_a_value_between_gaps_has_a_dot_and_a_line_has_none(values: Series, dots: list[int]) -> None:
+    (trace,) = plotted(figure({"rank 0": values})).data
+
+    sizes = trace.marker.size or ()
+    assert [at for at, size in enumerate(sizes) if size] == dots
+    assert trace.mode == ("lines+markers" if dots else "lines")
+
+
+def test_of_a_band_the_median_has_the_dots() -> None:
+    lines: dict[str, Series] = {f"rank {n}": [None, 50.0 + n, None] for n in range(8)}
+
+    modes = {trace.name: trace.mode for trace in plotted(figure(lines)).data}
+
+    assert modes == {"p10": "lines", "p90": "lines", "median": "lines+markers"}
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_up_to_four_lines_are_named(count: int) -> None:
     made = figure({f"rank {n}": [float(n)] for n in range(count)})
