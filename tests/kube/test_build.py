@@ -1,5 +1,6 @@
 """How the binaries are found: without a Go compiler, which these tests do not need."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,20 @@ def test_a_build_that_fails_leaves_nothing_to_be_taken_for_one(tmp_path: Path, m
         built(wrapper)
 
     assert [path.name for path in build.cache().iterdir()] == [f"{wrapper.key}.lock"]
+
+
+def test_two_that_want_the_same_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    # The word behind -o is the file to make.
+    go.write_text(f'#!/bin/sh\necho once >>{tmp_path}/calls\n/bin/sleep 0.5\necho made >"$6"\n')
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", str(go.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (wrapper, *_others) = wrappers("1.36")
+
+    with ThreadPoolExecutor(2) as pool:
+        folders = list(pool.map(built, [wrapper, wrapper]))
+
+    assert [(folder / "etcd").read_text() for folder in folders] == ["made\n", "made\n"]
+    assert (tmp_path / "calls").read_text() == "once\n"
