@@ -1,14 +1,23 @@
 """Where jobs are: attempts, the nodes of their ranks, the state of their pods; for many jobs in a few queries."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Q
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, Q
+from django.db.models.functions import JSONObject
 
 from clusters.models import ObservedPod
 from jobs.models import Allocation, Attempt, Job
+
+Held = dict[str, Any]
+# One allocation with the names of its node and flavor, so that it comes with its attempt.
+_HELD = JSONObject(
+    rank="rank", gpus="gpus", pod_uid="pod_uid", node="node__name", labels="node__labels", flavor="flavor__name"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +64,28 @@ class AttemptPlace:
 
 
 def places_of(jobs: Iterable[Job], *, newest_only: bool = True) -> dict[int, list[AttemptPlace]]:
-    """Return the attempts of each job, newest first, in three queries."""
+    """Return the attempts of each job, newest first, in two queries."""
     by_id = {job.pk: job for job in jobs}
-    rows = Attempt.objects.filter(job__in=by_id).select_related("cluster").order_by("job_id", "-number")
-    attempts: dict[int, list[Attempt]] = defaultdict(list)
-    for attempt in rows:
-        if not newest_only or not attempts[attempt.job_id]:
-            attempts[attempt.job_id].append(attempt)
-    kept = [attempt for group in attempts.values() for attempt in group]
-    places = _allocations(kept)
     pods = _pods([job.uid for job in by_id.values()])
-    return {
-        job_id: [
-            AttemptPlace(
-                attempt,
-                tuple(_rank(row, pods.get((by_id[job_id].uid, attempt.number), [])) for row in places[attempt.pk]),
-            )
-            for attempt in group
-        ]
-        for job_id, group in attempts.items()
-    }
+    places: dict[int, list[AttemptPlace]] = defaultdict(list)
+    for attempt, held in _attempts(by_id, newest_only=newest_only):
+        seen = pods.get((by_id[attempt.job_id].uid, attempt.number), [])
+        places[attempt.job_id].append(AttemptPlace(attempt, tuple(_rank(one, seen) for one in held)))
+    return dict(places)
 
 
-def _allocations(attempts: list[Attempt]) -> dict[int, list[Allocation]]:
+def _attempts(job_ids: Iterable[int], *, newest_only: bool) -> Iterator[tuple[Attempt, list[Held]]]:
+    """Yield the attempts, newest first, each with what its ranks hold, in the order of the ranks."""
+    rows = Attempt.objects.filter(job__in=job_ids)
+    if newest_only:
+        rows = Attempt.objects.filter(pk__in=rows.order_by("job_id", "-number").distinct("job_id").values("pk"))
     # While an attempt lives, a place that was given back is nobody's any more; of one that ended all are shown.
     shown = Q(released_at=None) | Q(attempt__step=Attempt.Step.ENDED)
-    rows = Allocation.objects.filter(shown, attempt__in=attempts).select_related("node", "flavor")
-    groups: dict[int, dict[int, Allocation]] = defaultdict(dict)
-    for row in rows.order_by("pk"):
+    held = Allocation.objects.filter(shown, attempt=OuterRef("pk")).order_by("pk").values_list(_HELD)
+    for attempt in rows.select_related("cluster").annotate(held=ArraySubquery(held)).order_by("job_id", "-number"):
         # A rank of a service may have had several places; the last one counts.
-        groups[row.attempt_id][row.rank] = row
-    return defaultdict(list, {key: [by_rank[r] for r in sorted(by_rank)] for key, by_rank in groups.items()})
+        by_rank = {one["rank"]: one for one in attempt.held}
+        yield attempt, [by_rank[rank] for rank in sorted(by_rank)]
 
 
 def _pods(runs: list[str]) -> dict[tuple[str, int], list[ObservedPod]]:
@@ -95,17 +95,16 @@ def _pods(runs: list[str]) -> dict[tuple[str, int], list[ObservedPod]]:
     return groups
 
 
-def _rank(row: Allocation, pods: list[ObservedPod]) -> RankPlace:
+def _rank(held: Held, pods: list[ObservedPod]) -> RankPlace:
+    rank, uid = held["rank"], held["pod_uid"]
     # A gang's pod is known by its rank, a replica by the pod that was given the place.
-    pod = next(
-        (pod for pod in reversed(pods) if (pod.uid == row.pod_uid if row.pod_uid else pod.rank == row.rank)), None
-    )
+    pod = next((pod for pod in reversed(pods) if (pod.uid == uid if uid else pod.rank == rank)), None)
     return RankPlace(
-        rank=row.rank,
-        node=row.node.name,
-        labels=row.node.labels,
-        gpus=row.gpus,
-        flavor=row.flavor.name,
+        rank=rank,
+        node=held["node"],
+        labels=held["labels"],
+        gpus=held["gpus"],
+        flavor=held["flavor"],
         phase=pod.phase if pod else "",
         is_gated=pod.is_gated if pod else False,
         is_ready=bool(pod and pod.is_ready and pod.gone_at is None),

@@ -26,7 +26,7 @@ class JobRow:
 
 
 def rows_of(jobs: Sequence[Job]) -> list[JobRow]:
-    """Return the rows, in the order of the jobs, in four queries."""
+    """Return the rows, in the order of the jobs, in three queries."""
     places = places_of(jobs)
     busy = utilisation_of_runs([job.uid for job in jobs if job.state == Job.State.RUNNING])
     now = clock.now()
