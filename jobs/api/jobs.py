@@ -32,7 +32,9 @@ from portal.identity.actors import actor_of
 from portal.identity.models import Team
 
 MAX_BATCH = 100
-FILTERS = [OpenApiParameter(name) for name in ("state", "kind", "team", "queue", "owner", "label", "q")]
+FILTERS = [
+    OpenApiParameter(name) for name in ("state", "kind", "team", "queue", "owner", "flavor", "days", "label", "q")
+]
 FROM_QUERY = [OpenApiParameter(name) for name in ("team", "queue", "priority")]
 SPEC_IN = {"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR}
 

@@ -47,6 +47,11 @@ def choices_for(team: Team) -> Choices:
     )
 
 
+def flavor_names() -> list[str]:
+    """Return the flavors of the installation, in the administrators' order."""
+    return list(ResourceFlavor.objects.values_list("name", flat=True))
+
+
 def _flavors(team: Team) -> Options:
     granted = set(Quota.objects.filter(queue__team=team, nominal__gt=0).values_list("flavor_id", flat=True))
     free = {row.flavor_id: row.free for row in free_by_flavor(clock.now())}

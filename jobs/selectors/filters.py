@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from jobs.models import Job
+from clusters.models import ResourceFlavor
+from jobs.models import Allocation, Job
 from portal.core import clock
 from portal.core.errors import DomainError
 
@@ -26,7 +27,7 @@ class FilterError(DomainError):
 
 
 def filtered(jobs: QuerySet[Job], params: Mapping[str, str]) -> QuerySet[Job]:
-    """Narrow a list by `state kind team queue owner days q label`; unknown names of teams and people match nothing."""
+    """Narrow a list by `state kind team queue owner flavor days q label`; unknown names match nothing."""
     if state := params.get("state"):
         jobs = jobs.filter(state__in=_states(state))
     if kind := params.get("kind"):
@@ -37,6 +38,8 @@ def filtered(jobs: QuerySet[Job], params: Mapping[str, str]) -> QuerySet[Job]:
     if label := params.get("label"):
         key, _sign, value = _text("label", label).partition("=")
         jobs = jobs.filter(Q(labels__contains={key: value}) if value else Q(labels__has_key=key))
+    if flavor := params.get("flavor"):
+        jobs = _of_flavor(jobs, _text("flavor", flavor))
     if days := params.get("days"):
         jobs = jobs.filter(created_at__gte=clock.now() - timedelta(days=_days(days)))
     if search := params.get("q"):
@@ -55,6 +58,15 @@ def _days(value: str) -> int:
     if not (value.isascii() and value.isdecimal() and len(value) <= 4 and int(value)):
         raise FilterError(_("Days are a whole number from 1 to 9999."), field="days")
     return int(value)
+
+
+def _of_flavor(jobs: QuerySet[Job], name: str) -> QuerySet[Job]:
+    """Keep the jobs that name the flavor in their wish, or that have or had GPUs of it."""
+    flavor = ResourceFlavor.objects.filter(name=name).first()
+    if flavor is None:
+        return jobs.none()
+    held = Allocation.objects.filter(attempt__job=OuterRef("pk"), flavor=flavor)
+    return jobs.filter(Q(flavor_ids__contains=[flavor.pk]) | Exists(held))
 
 
 def _searched(jobs: QuerySet[Job], text: str) -> QuerySet[Job]:

@@ -4,17 +4,18 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from jobs.models import Job
+from jobs.selectors.choices import flavor_names
 from portal.core.http import Request
 
 ALL_TEAMS = "all"
 DAYS = (1, 7, 30)
-_FILTERS = ("mine", "state", "kind", "days", "owner", "label", "queue", "team", "q")
+_FILTERS = ("mine", "state", "flavor", "kind", "days", "owner", "label", "queue", "team", "q")
 Chip = dict[str, object]
 
 
 def chips_of(request: Request, page_name: str) -> list[Chip]:
     """Return the chips of a list."""
-    chips = [_mine(request), _states(request), _days(request)]
+    chips = [_mine(request), _states(request), _flavors(request), _days(request)]
     if page_name == "list":
         chips.append(_kinds(request))
     if len(request.teams) > 1 or request.user.is_platform_admin:
@@ -41,6 +42,11 @@ def _states(request: Request) -> Chip:
     names = {"": _("any"), "live": _("live"), "over": _("over")}
     names |= {value: str(label).lower() for value, label in Job.State.choices}
     return _menu(request, "state", _("State: %(value)s"), names)
+
+
+def _flavors(request: Request) -> Chip:
+    names = {"": _("any")} | {name: name for name in flavor_names()}
+    return _menu(request, "flavor", _("Flavor: %(value)s"), names)
 
 
 def _days(request: Request) -> Chip:

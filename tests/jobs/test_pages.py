@@ -7,12 +7,13 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
 
-from clusters.models import Cluster, GpuSample, Node, ObservedPod
+from clusters.models import Cluster, GpuSample, Node, ObservedPod, ResourceFlavor
 from jobs.models import Job
 from portal.core import clock
 from portal.identity.models import Team, User
-from tests.factories import make_job
+from tests.factories import make_flavor, make_job
 from tests.jobs.scenes import Supply, make_placed
 
 BrowserOf = Callable[[User], Client]
@@ -80,6 +81,32 @@ def test_filters_live_in_the_address(alice: User, bob: User, team: Team, supply:
     assert names("label=exp%3Da") == {"his"}
     assert names("q=hi") == {"his"}
     assert names("team=all&state=failed") == {"old"}
+
+
+def test_a_flavor_finds_the_jobs_that_ask_for_it_and_those_that_got_it(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf, api_of: Callable[[User], APIClient]
+) -> None:
+    h100, a100 = ResourceFlavor.objects.get(name="h100"), make_flavor("a100")
+    make_placed(team, alice, supply, name="got")
+    make_placed(team, alice, supply, name="had", state="succeeded", finished_at=clock.now())
+    make_job(team, alice, queue=supply.queue, name="asks", flavor_ids=[a100.pk, h100.pk])
+    make_job(team, alice, queue=supply.queue, name="other", flavor_ids=[a100.pk])
+    make_job(team, alice, queue=supply.queue, name="any")
+    client = browser_of(alice)
+
+    def names(query: str) -> set[str]:
+        rows = {row.job.name for row in client.get(f"/jobs/?{query}").context["rows"]}
+        found = api_of(alice).get(f"/api/v1/jobs/?{query}").json()["results"]
+        assert {job["full_name"].rpartition("-")[0] for job in found} == rows
+        return rows
+
+    assert names("flavor=h100") == {"got", "had", "asks"}
+    assert names("flavor=a100") == {"asks", "other"}
+    assert names("flavor=h100&state=live") == {"got", "asks"}
+    assert names("flavor=nonsense") == set()
+    html = " ".join(text(client, "/jobs/?flavor=h100&cursor=&days=7").split())
+    assert "Flavor: h100" in html
+    assert 'href="?days=7&amp;flavor=a100"' in html
 
 
 @pytest.mark.parametrize("query", ["state=nonsense", "days=x", "cursor=%00", "q=" + "a" * 200, "kind=cron"])
