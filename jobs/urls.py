@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from jobs.views import detail, lists, preview, train_serve
+from jobs.views import detail, export, lists, preview, train_serve
 
 app_name = "jobs"
 urlpatterns = [
@@ -13,6 +13,8 @@ urlpatterns = [
     path("train/manifest/", preview.manifest, name="manifest"),
     path("jobs/", lists.jobs, name="list"),
     path("services/", lists.services, name="services"),
+    path("jobs.csv", export.jobs, name="list_csv"),
+    path("services.csv", export.services, name="services_csv"),
     path("jobs/cancel/", lists.cancel_selected, name="cancel_selected"),
     path("jobs/label/", lists.label_selected, name="label_selected"),
     path("jobs/<slug:uid>/", detail.job, name="detail"),

@@ -183,6 +183,8 @@ RULES: dict[str, Rule] = {
     "jobs:manifest": act(SUBMITTERS),
     "jobs:list": page(PEOPLE),
     "jobs:services": page(PEOPLE),
+    "jobs:list_csv": page(PEOPLE),
+    "jobs:services_csv": page(PEOPLE),
     "jobs:cancel_selected": act(PEOPLE),  # each job is asked for by itself
     "jobs:label_selected": act(PEOPLE),
     "jobs:detail": page(VIEWERS, **OF_JOB),

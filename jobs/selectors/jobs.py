@@ -12,3 +12,8 @@ def jobs_visible_to(user: User) -> QuerySet[Job]:
     if user.is_platform_admin:
         return rows
     return rows.filter(Exists(Membership.objects.filter(team=OuterRef("team"), user=user)))
+
+
+def services_visible_to(user: User) -> QuerySet[Job]:
+    """Those of them that serve."""
+    return jobs_visible_to(user).filter(kind=Job.Kind.INFERENCE)

@@ -16,14 +16,15 @@ from django.views.decorators.http import require_GET, require_POST
 
 from jobs.forms.labels import LabelForm
 from jobs.models import Job
+from jobs.selectors.export import MOST
 from jobs.selectors.filters import FilterError, filtered
-from jobs.selectors.jobs import jobs_visible_to
+from jobs.selectors.jobs import jobs_visible_to, services_visible_to
 from jobs.selectors.rows import rows_of
 from jobs.services import control, selection
 from jobs.services.selection import Tally
 from jobs.views.chips import ALL_TEAMS, chips_of, clear_url, is_filtered
 from portal.core.http import Request
-from portal.core.keyset import Page, keyset_page
+from portal.core.keyset import keyset_page
 from portal.core.publish import stream_url
 from portal.identity.actors import actor_of
 
@@ -41,7 +42,7 @@ def jobs(request: Request) -> HttpResponse:
 @require_GET
 def services(request: Request) -> HttpResponse:
     """List services, the newest first."""
-    return _list(request, jobs_visible_to(request.user).filter(kind=Job.Kind.INFERENCE), "services")
+    return _list(request, services_visible_to(request.user), "services")
 
 
 @login_required
@@ -69,13 +70,15 @@ def label_selected(request: Request) -> HttpResponse:
 
 
 def _list(request: Request, visible: QuerySet[Job], page_name: str) -> HttpResponse:
-    page = _page(request, visible)
+    page = keyset_page(wanted(request, visible), cursor=request.GET.get("cursor"), size=SIZE)
     teams = {team.pk for team in request.teams} or {job.team_id for job in page.rows}
     context = {
         "rows": rows_of(page.rows),
         "page_name": page_name,
         "chips": chips_of(request, page_name),
         "clear_url": clear_url(request, page_name) if is_filtered(request) else "",
+        "csv_most": MOST,
+        "csv_url": f"{reverse(f'jobs:{page_name}_csv')}{_query(request, '')}",
         "search": request.GET.get("q", ""),
         "pager": {"newer_url": _url(request, page.previous), "older_url": _url(request, page.next)},
         "live_url": stream_url(*(f"team:{pk}" for pk in sorted(teams)[:20])) if teams else "",
@@ -83,7 +86,8 @@ def _list(request: Request, visible: QuerySet[Job], page_name: str) -> HttpRespo
     return render(request, "jobs/list.html#table" if request.htmx else "jobs/list.html", context)
 
 
-def _page(request: Request, visible: QuerySet[Job]) -> Page[Job]:
+def wanted(request: Request, visible: QuerySet[Job]) -> QuerySet[Job]:
+    """Narrow a list to what the address asks for. Raise BadRequest for a filter that is none."""
     params = {name: str(value) for name, value in request.GET.items() if value}
     team = params.pop("team", "")
     # Without a wish the list is that of the chosen team; a search looks everywhere.
@@ -94,17 +98,21 @@ def _page(request: Request, visible: QuerySet[Job]) -> Page[Job]:
     if params.pop("mine", ""):
         visible = visible.filter(owner=request.user)
     try:
-        return keyset_page(filtered(visible, params), cursor=params.get("cursor"), size=SIZE)
+        return filtered(visible, params)
     except FilterError as refusal:
         raise BadRequest(refusal.message) from refusal
 
 
 def _url(request: Request, cursor: str | None) -> str:
-    if cursor is None:
-        return ""
+    return _query(request, cursor) if cursor else ""
+
+
+def _query(request: Request, cursor: str) -> str:
     query = request.GET.copy()
     query["cursor"] = cursor
-    return f"?{query.urlencode()}"
+    if not cursor:
+        del query["cursor"]
+    return f"?{query.urlencode()}" if query else ""
 
 
 def _each(request: Request, act: Callable[[Job], None]) -> Tally:

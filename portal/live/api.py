@@ -14,11 +14,11 @@ from rest_framework.views import APIView
 from clusters.k8s.connection import Connection
 from jobs.selectors.jobs import jobs_visible_to
 from jobs.selectors.logs import log_source
+from portal.core.connections import give_back
 from portal.core.errors import DomainError
 from portal.core.rest.request import ApiRequest
 from portal.identity.models import ApiToken, User
 from portal.identity.selectors import live_tokens
-from portal.live.connections import give_back
 from portal.live.logs import LONGEST_TAIL, LogTarget, follow_log, read_log
 
 DEFAULT_TAIL = 500

@@ -10,8 +10,8 @@ from django.contrib.auth import aget_user
 from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
+from portal.core.connections import give_back
 from portal.identity.models import User
-from portal.live.connections import give_back
 from portal.live.hub import Notice, hub
 from portal.live.topics import allowed_topics
 

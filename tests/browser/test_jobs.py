@@ -110,6 +110,25 @@ def test_rows_are_selected_by_keyboard_and_cancelled_after_a_question(
     assert job.state == Job.State.CANCELLED
 
 
+def test_a_list_is_narrowed_to_a_flavor_and_taken_home_as_csv(
+    alices: Page, team: Team, alice: User, supply: Supply
+) -> None:
+    job = make_placed(team, alice, supply, name="placed")
+    make_job(team, alice, queue=supply.queue, name="waits")
+    alices.goto("/jobs/")
+    alices.get_by_role("button", name="Flavor: any").click()
+    alices.get_by_role("link", name="h100", exact=True).click()
+    expect(alices.locator("#rows tr")).to_have_count(1)
+    with alices.expect_download() as started:
+        alices.get_by_role("link", name="CSV").click()
+
+    file = started.value
+    assert re.fullmatch(r"jobs-\d{4}-\d\d-\d\d\.csv", file.suggested_filename)
+    heading, row = file.path().read_text().splitlines()
+    assert heading.startswith("id,name,kind,state,")
+    assert row.startswith(f"{job.uid},placed-")
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page_of_jobs_is_clean(
