@@ -80,7 +80,9 @@ def test_nobody_gets_the_jobs_of_a_team_that_is_not_theirs(
     assert Client().get("/jobs.csv").status_code == 302
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\uff1d1", '=HYPERLINK("http://x","y")'])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\uff1d1", '=HYPERLINK("http://x","y")']
+)
 def test_no_text_is_a_formula(alice: User, team: Team, supply: Supply, browser_of: BrowserOf, text: str) -> None:
     make_job(team, alice, queue=supply.queue, labels={text: "1"}, spec={"accelerators": [text]})
     Job.objects.update(name=text)
