@@ -10,7 +10,7 @@ from clusters.selectors import telemetry
 from clusters.telemetry.figures import TARGET_UTILISATION, Figure, line_figure
 from jobs.models import Job
 from portal.core import clock
-from portal.core.errors import DomainError
+from portal.core.errors import BadQueryError
 
 MIB_PER_GIB = 1024
 # Windows that a page offers, in minutes.
@@ -37,10 +37,10 @@ class Charts:
 
 
 def charts_of(job: Job, window: str = "15m") -> Charts:
-    """Return the charts of a job: one line a rank. Raise DomainError for an unknown window."""
+    """Return the charts of a job: one line a rank. Raise BadQueryError for an unknown window."""
     if window not in WINDOWS:
         text = _("Unknown window. Known are: %(known)s.") % {"known": ", ".join(WINDOWS)}
-        raise DomainError(text, code="unknown_window", field="window")
+        raise BadQueryError(text, code="unknown_window", field="window")
     until = job.finished_at or clock.now()
     since = max(until - timedelta(minutes=WINDOWS[window]), job.started_at or job.created_at)
     on = telemetry.grid(since, until)

@@ -8,7 +8,7 @@ from clusters.manifests import checkout, pods
 from clusters.models import Cluster
 from jobs.models import Job
 from jobs.selectors.placement import places_of
-from portal.core.errors import DomainError
+from portal.core.errors import BadQueryError, DomainError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def log_source(job: Job, rank: int) -> LogSource:
     if rank not in ranks:
         known = ", ".join(map(str, sorted(ranks)))
         text = _("Unknown rank. Known are: %(known)s.") % {"known": known}
-        raise DomainError(text, code="unknown_rank", field="rank")
+        raise BadQueryError(text, code="unknown_rank", field="rank")
     if not ranks[rank].pod:
         raise DomainError(_("The pod of this rank does not exist yet."), code="log_not_ready")
     return LogSource(place.attempt.cluster, place.attempt.namespace, ranks[rank].pod, _container(job))

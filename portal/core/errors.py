@@ -40,6 +40,14 @@ class InvalidInputError(DomainError):
         super().__init__("; ".join(messages) or None, code=code, field=field or None)
 
 
+class BadQueryError(DomainError):
+    """A parameter of the address has a value that it cannot have."""
+
+    code = "invalid_query"
+    status = 400
+    default_message = _("The address asks for something that there is not.")
+
+
 class StaleEditError(DomainError):
     """Somebody else changed the row since it was read."""
 

@@ -9,7 +9,7 @@ import binascii
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import BadRequest, ValidationError
@@ -23,6 +23,7 @@ Row = TypeVar("Row", bound=Model)
 NEWEST_FIRST = ("-created_at", "-id")
 WAYS = {"next": False, "previous": True}  # whether the rows are read backwards
 MAX_CURSOR = 1_000  # characters
+FIRST_YEAR = 1970  # no row is older
 
 
 class DamagedCursorError(DomainError, BadRequest):
@@ -99,10 +100,18 @@ def _decode(cursor: str, model: type[Model], order: Sequence[str]) -> tuple[bool
 
 def _checked(model: type[Model], name: str, value: object) -> object:
     """Return the value as its column has it. Raise ValueError or ValidationError if it could not stand there."""
-    if not isinstance(value, str | int) or (isinstance(value, str) and "\x00" in value):
+    if not isinstance(value, str | int) or isinstance(value, bool) or "\x00" in str(value):
         raise ValueError(name)
+    str(value).encode()  # half a surrogate pair is a ValueError here, and an error of the database later
     column: Field[Any, Any] = model._meta.get_field(name.removeprefix("-"))  # type: ignore[assignment]  # noqa: SLF001
     clean = column.clean(value, None)
-    if clean is None or (isinstance(clean, datetime) and timezone.is_naive(clean)):
+    if clean is None:
         raise ValueError(name)
-    return clean
+    return _moment(clean) if isinstance(clean, datetime) else clean
+
+
+def _moment(value: datetime) -> datetime:
+    """Return the moment in UTC: Postgres takes neither every year nor every distance from UTC that Python takes."""
+    if timezone.is_naive(value) or (moment := value.astimezone(UTC)).year < FIRST_YEAR:
+        raise ValueError(value)
+    return moment

@@ -15,14 +15,16 @@ from clusters.k8s.connection import Connection
 from jobs.selectors.jobs import jobs_visible_to
 from jobs.selectors.logs import log_source
 from portal.core.connections import give_back
-from portal.core.errors import DomainError
+from portal.core.errors import BadQueryError
 from portal.core.rest.request import ApiRequest
 from portal.identity.models import ApiToken, User
 from portal.identity.selectors import live_tokens
 from portal.live.logs import LONGEST_TAIL, LogTarget, follow_log, read_log
 
 DEFAULT_TAIL = 500
+MOST_RANK = 99_999
 PLAIN = "text/plain; charset=utf-8"
+_whole = {"type": "integer", "minimum": 0}
 
 
 class LogView(APIView):
@@ -30,8 +32,8 @@ class LogView(APIView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("rank", OpenApiTypes.INT),
-            OpenApiParameter("tail", OpenApiTypes.INT),
+            OpenApiParameter("rank", {**_whole, "maximum": MOST_RANK, "default": 0}),
+            OpenApiParameter("tail", {**_whole, "maximum": LONGEST_TAIL, "default": DEFAULT_TAIL}),
             OpenApiParameter("follow", OpenApiTypes.BOOL),
         ],
         responses={(200, "text/plain"): OpenApiTypes.STR},
@@ -39,7 +41,7 @@ class LogView(APIView):
     def get(self, request: ApiRequest, uid: str) -> HttpResponseBase:
         """Show the last `tail` lines of a rank's log; `follow=true` goes on while they are written."""
         job = get_object_or_404(jobs_visible_to(request.user), uid=uid)
-        rank, tail = _number(request, "rank", 0, 99_999), _number(request, "tail", DEFAULT_TAIL, LONGEST_TAIL)
+        rank, tail = _number(request, "rank", 0, MOST_RANK), _number(request, "tail", DEFAULT_TAIL, LONGEST_TAIL)
         source = log_source(job, rank)
         target = LogTarget(Connection.of(source.cluster), source.namespace, source.pod, source.container)
         # No connection to the database waits for a cluster.
@@ -69,7 +71,7 @@ def _number(request: ApiRequest, name: str, default: int, most: int) -> int:
     text = request.query_params.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) <= 6 and int(text) <= most):
         message = _("A whole number from 0 to %(most)d.") % {"most": most}
-        raise DomainError(message, code="out_of_range", field=name, numbers={"most": most})
+        raise BadQueryError(message, code="out_of_range", field=name, numbers={"most": most})
     return int(text)
 
 

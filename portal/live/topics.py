@@ -24,9 +24,11 @@ def _may_hear(user: User, topic: str) -> bool:
     if topic in OPEN:
         return True
     kind, _colon, key = topic.partition(":")
+    if not (key.isascii() and key.isalnum()):
+        return False
     if kind == "job":
         return jobs_visible_to(user).filter(uid=key).exists()
-    if not (key.isascii() and key.isdecimal() and len(key) < 19):
+    if not (key.isdecimal() and len(key) < 19):
         return False
     if kind == "team":
         return visible_teams(user).filter(pk=int(key)).exists()

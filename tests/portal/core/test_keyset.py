@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from django.core.exceptions import BadRequest
@@ -120,6 +120,13 @@ def test_a_page_costs_one_query_and_no_count(
         cursor_of("next", SAME_MOMENT.isoformat(), [1]),
         cursor_of("next", SAME_MOMENT.isoformat(), 10**30),
         cursor_of("next", "2026-01-01T00:00:00\x00Z", 1),
+        cursor_of("next", "0001-01-01T00:00:00+23:00", 1),
+        cursor_of("next", "0001-01-01T00:00:00Z", 1),
+        cursor_of("next", "1969-12-31T23:59:59Z", 1),
+        cursor_of("next", "9999-12-31T23:59:59-23:59", 1),
+        cursor_of("next", SAME_MOMENT.isoformat(), 2**63),
+        cursor_of("next", SAME_MOMENT.isoformat(), -(2**63) - 1),
+        cursor_of("next", SAME_MOMENT.isoformat(), True),
         base64.urlsafe_b64encode(b"[" * 700).decode(),
         base64.urlsafe_b64encode(b"\xff\xfe").decode(),
         base64.urlsafe_b64encode(b"null").decode(),
@@ -133,6 +140,19 @@ def test_a_damaged_cursor_is_refused(cursor: str) -> None:
     assert isinstance(refused.value, BadRequest)
 
 
+@pytest.mark.parametrize("offset", ["+23:59", "-23:59", "+16:00", "+00:00:01"])
+def test_a_moment_is_the_same_in_every_zone_that_python_knows(jobs: list[Job], offset: str) -> None:
+    moment = datetime.fromisoformat(f"2026-12-24T12:00:00{offset}").isoformat()
+
+    assert len(keyset_page(Job.objects.all(), cursor=cursor_of("next", moment, 2**63 - 1), size=50).rows) == 25
+
+
+@pytest.mark.parametrize("name", ["\x00", "\ud800", "a\udfffb"])
+def test_a_text_that_the_database_cannot_hold_is_refused(name: str) -> None:
+    with pytest.raises(DamagedCursorError):
+        keyset_page(Team.objects.all(), cursor=cursor_of("next", name, 1), size=10, order=("name", "id"))
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4),
@@ -140,10 +160,19 @@ json_values = st.recursive(
 )
 
 
+def cursors_of_a_moment(moment: datetime) -> st.SearchStrategy[str]:
+    """Yield cursors that name a moment of any year, as far from UTC as Python reads, and any whole number."""
+    offsets = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+    return st.tuples(offsets, st.integers()).map(
+        lambda pair: cursor_of("next", moment.replace(tzinfo=pair[0]).isoformat(), pair[1])
+    )
+
+
 @hypothesis_settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     value=st.one_of(
         st.text(),
+        st.datetimes(timezones=st.just(UTC)).flatmap(cursors_of_a_moment),
         st.lists(json_values, max_size=4).map(lambda values: cursor_of("next", *values)),
         json_values.map(lambda value: cursor_of("previous", SAME_MOMENT.isoformat(), value)),
     )
