@@ -239,6 +239,8 @@ MUSTER_ALLOW_PLAIN_HTTP = env.bool("MUSTER_ALLOW_PLAIN_HTTP", default=DEMO)
 # Where clusters may be registered, by host; empty: anywhere (only administrators register them).
 MUSTER_CLUSTER_HOSTS = env.list("MUSTER_CLUSTER_HOSTS", default=[])
 MUSTER_SCRAPE_S = env.float("MUSTER_SCRAPE_S", default=2.0 if DEMO else 15.0)
+# A pass of the driver ends after this long; a claim outlives it by a little, and a dead worker's work is taken then.
+MUSTER_PASS_S = env.float("MUSTER_PASS_S", default=15.0)
 MUSTER_GATHER_S = env.float("MUSTER_GATHER_S", default=60.0)
 MUSTER_BIND_S = env.float("MUSTER_BIND_S", default=60.0)
 MUSTER_START_S = env.float("MUSTER_START_S", default=900.0)

@@ -16,7 +16,7 @@ from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError, Unreachable
 from clusters.models import ObservedObject, ObservedPod
 from clusters.selectors.capacity import stale_cluster_ids
-from jobs.dispatch import replicas, run, start, stop
+from jobs.dispatch import limits, replicas, run, start, stop
 from jobs.dispatch.progress import FencedOffError, advance
 from jobs.dispatch.view import View, load_views
 from jobs.models import Attempt
@@ -29,10 +29,8 @@ Step = Attempt.Step
 StepFunction = Callable[[View, Gateway], None]
 
 BATCH = 50
-# A pass ends well before the task's time limit; what it did not reach is claimed anew by the next one.
-PASS_S = 15.0
 # Longer than a pass, so that a claim is taken from a dead worker only; if not, the fence stops the slow one.
-CLAIM = timedelta(seconds=20)
+CLAIM = timedelta(seconds=limits.PASS_S + 5)
 # An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
 COMMIT_LAG = timedelta(seconds=1)
 RETRY_S = 2.0
@@ -102,7 +100,7 @@ def _news(model: type[ObservedPod] | type[ObservedObject]) -> Exists:
 
 
 def _advance_all(views: Sequence[View]) -> None:
-    deadline = time.monotonic() + PASS_S
+    deadline = time.monotonic() + limits.PASS_S
     unreachable: set[int] = set()
     for position, view in enumerate(views):
         if time.monotonic() > deadline:

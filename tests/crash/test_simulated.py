@@ -1,0 +1,47 @@
+"""The crash matrix on the simulated cluster."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from clusters.simulated.fleet import uniform, with_teams
+from tests.clusters_running import running_cluster
+from tests.crash import matrix
+from tests.crash.matrix import Fate, Point
+from tests.crash.site import Door, Site, running_site
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("crash"), pytest.mark.timeout(180)]
+
+NODES = 4
+LEVELS = (("rack", "topology.muster.internal/rack"),)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Site]:
+    """Four nodes in one rack, ten times as fast as the world."""
+    fleet = with_teams({**uniform(nodes=NODES, gpus=8, per_rack=NODES), "name": "held"})
+    with running_cluster(fleet, clock=10) as cluster:
+        door = Door(server=cluster.url, token=cluster.token, levels=LEVELS)
+        with running_site(door, NODES) as site:
+            yield site
+
+
+@pytest.fixture
+def site(running: Site) -> Iterator[Site]:
+    yield running
+    running.clear()
+
+
+@pytest.mark.parametrize("case", matrix.MATRIX, ids=matrix.title)
+def test_a_worker_killed_at_any_request_leaves_the_gang_whole_or_gone(site: Site, case: tuple[Point, Fate]) -> None:
+    job = matrix.kill_at(site, case)
+
+    # Nothing went wrong on the cluster, so no second attempt was needed.
+    assert len(job["attempts"]) == 1
+
+
+@pytest.mark.parametrize("point", [matrix.CREATE, matrix.OPEN, matrix.LAST_RELEASE], ids=lambda point: point.name)
+def test_a_worker_that_wakes_up_late_changes_nothing(site: Site, point: Point) -> None:
+    job = matrix.pause_at(site, point)
+
+    assert len(job["attempts"]) == 1
