@@ -5,10 +5,12 @@ import os
 from celery import Celery
 from kombu.entity import Queue
 
+from portal.core import broker
 from portal.env import env
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
+broker.install()
 app = Celery("muster")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 QUEUES = ("cycle", "reconcile", "upkeep", "housekeeping", "forget", "demo", "default")
