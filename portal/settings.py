@@ -155,9 +155,11 @@ STORAGES = {
 DATABASES = {"default": env.db("DATABASE_URL", default="postgres://muster@localhost/muster")}
 DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
 # The web process asks for a pool; loops and workers keep one connection each and check it before use.
+# A process that was paused in the middle of a transaction shall not hold its locks for ever.
+DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
 DATABASE_POOL_SIZE = env.int("MUSTER_DATABASE_POOL_SIZE", default=0)
 if DATABASE_POOL_SIZE:
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+    DATABASES["default"]["OPTIONS"]["pool"] = {
         "min_size": 1,
         "max_size": DATABASE_POOL_SIZE,
         "timeout": 10,
@@ -178,7 +180,8 @@ if BROKER_URL.startswith("pgmq"):
         "wait_time_seconds": 0,
         # A NOTIFY wakes the worker at once; polling only heals a lost one.
         "polling_interval": 0.25,
-        "visibility_timeout": 60,
+        # What a worker had taken and not begun when it died is delivered again after this long.
+        "visibility_timeout": 10,
         "pool_size": 3,
     }
 # pgmq queue names are short and a pod's host name is long: remote control would stop the worker at start.

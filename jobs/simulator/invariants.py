@@ -2,7 +2,9 @@
 
 Events must come in the order of their resource versions. The rules:
 
-- `gathered`: no pod of a gang is bound before all of its ranks stood at the gate;
+- `place`: a rank is bound to no other node than the plan of its gang says;
+- `gathered`: no pod of a gang is bound before all of its ranks stood at the gate, unless its pods carry the plan
+  themselves and are pinned as they are born;
 - `whole`: a gang that was bound in part is whole, or gone, after `bind_s`;
 - `capacity`: no node is over its allocatable in any device, foreign pods included;
 - `halves`: never two gangs bound in part whose plans together are more than a node has;
@@ -45,6 +47,7 @@ class _Gang:
     size: int
     plan: tuple[str, ...]
     devices: Counter[str]
+    is_born_pinned: bool
     gathered: set[int] = field(default_factory=set)
     bound: set[int] = field(default_factory=set)
     first_bound_s: float | None = None
@@ -103,12 +106,13 @@ class Referee:
             # Its pods may outlive it: they are still judged by overlap and capacity.
             self._gangs.pop(key, None)
         elif key not in self._gangs:
-            plan = (body["metadata"].get("annotations") or {}).get(self._plan) or ""
             spec = body["spec"]
+            plan = self._plan_of(body)
             self._gangs[key] = _Gang(
                 size=int(spec.get("completions") or 1),
                 plan=tuple(plan.split(",")) if plan else (),
                 devices=_requests(spec["template"]["spec"]),
+                is_born_pinned=bool(self._plan_of(spec["template"])),
             )
 
     def _see_pod(self, change: str, body: Json, at_s: float) -> Iterator[Violation]:
@@ -129,11 +133,14 @@ class Referee:
         yield from self._check_overlap(pod)
 
     def _bind(self, pod: _Pod, gang: _Gang, at_s: float) -> Iterator[Violation]:
-        if len(gang.gathered) < gang.size:
+        if not gang.is_born_pinned and len(gang.gathered) < gang.size:
             detail = f"rank {pod.rank} bound while {len(gang.gathered)} of {gang.size} ranks had come"
             yield Violation("gathered", _name(pod.key), detail)
         if pod.rank is not None:
             gang.bound.add(pod.rank)
+            if pod.rank < len(gang.plan) and pod.node != gang.plan[pod.rank]:
+                detail = f"rank {pod.rank} is bound to {pod.node} instead of {gang.plan[pod.rank]}"
+                yield Violation("place", _name(pod.key), detail)
         if gang.first_bound_s is None:
             gang.first_bound_s = at_s
         yield from self._check_halves()
@@ -189,6 +196,10 @@ class Referee:
             is_gated=any(gate.get("name") == self._gate for gate in spec.get("schedulingGates") or ()),
             is_alive=(body.get("status") or {}).get("phase") not in TERMINAL,
         )
+
+    def _plan_of(self, body: Json) -> str:
+        metadata = body.get("metadata") or {}
+        return str((metadata.get("annotations") or {}).get(self._plan) or "")
 
     def _key(self, body: Json) -> Key | None:
         labels = body["metadata"].get("labels") or {}

@@ -25,10 +25,11 @@ def labels(run: str, attempt: int) -> Json:
     return {f"{DOMAIN}/run": run, f"{DOMAIN}/attempt": str(attempt)}
 
 
-def gang(judge: Referee, run: str, plan: str, *, gpus: int = 8, attempt: int = 1) -> None:
+def gang(judge: Referee, run: str, plan: str, *, gpus: int = 8, attempt: int = 1, is_born_pinned: bool = False) -> None:
     size = len(plan.split(","))
     metadata = {"name": run, "labels": labels(run, attempt), "annotations": {f"{DOMAIN}/plan": plan}}
-    body = {"metadata": metadata, "spec": {"completions": size, "template": {"spec": spec(gpus)}}}
+    template = {"metadata": {"annotations": metadata["annotations"]} if is_born_pinned else {}, "spec": spec(gpus)}
+    body = {"metadata": metadata, "spec": {"completions": size, "template": template}}
     assert judge.see("jobs", "ADDED", body, 0) == []
 
 
@@ -61,6 +62,20 @@ def test_a_pod_that_is_bound_before_its_gang_has_gathered_is_seen() -> None:
     gang(judge, "r", "a,b")
 
     assert rules(judge, pod("r", 0), pod("r", 0, "a")) == ["gathered"]
+
+
+def test_a_gang_that_is_born_pinned_need_not_gather() -> None:
+    judge = referee("a", "b")
+    gang(judge, "r", "a,b", is_born_pinned=True)
+
+    assert rules(judge, pod("r", 1, "b"), pod("r", 0, "a")) == []
+
+
+def test_a_rank_that_is_bound_elsewhere_than_planned_is_seen() -> None:
+    judge = referee("a", "b", "c")
+    gang(judge, "r", "a,b")
+
+    assert rules(judge, pod("r", 0), pod("r", 1), pod("r", 0, "c"), pod("r", 1, "b")) == ["place"]
 
 
 def test_a_gang_that_stays_bound_in_part_is_seen_once() -> None:

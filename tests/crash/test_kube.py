@@ -1,0 +1,63 @@
+"""The crash matrix on a real control plane: with gates, and with ranks that are pinned as they are born."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from clusters.manifests import names
+from clusters.manifests.adapters import born_pinned
+from tests.crash import matrix
+from tests.crash.matrix import Fate, Point
+from tests.crash.site import Door, Site, running_site
+from tests.kube.fleet import LEVELS
+from tests.kube.plane import ControlPlane
+
+pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def running(kube_plane: ControlPlane) -> Iterator[Site]:
+    """A portal that knows the control plane by the address of a proxy before it."""
+    door = Door(server=kube_plane.server, token=kube_plane.token, ca=kube_plane.ca, levels=LEVELS)
+    with running_site(door, len(kube_plane.admin.items("Node"))) as site:
+        yield site
+
+
+@pytest.fixture
+def site(running: Site) -> Iterator[Site]:
+    yield running
+    running.clear()
+
+
+@pytest.fixture(scope="module")
+def policy(running: Site, kube_plane: ControlPlane) -> Iterator[None]:
+    """The policy that pins ranks at their creation, and a portal that counts on it."""
+    for body in born_pinned.objects(names.DOMAIN):
+        kube_plane.admin.create(body)
+    running.portal.rows("UPDATE clusters_cluster SET dispatch = 'born_pinned' RETURNING id")
+    yield
+    running.portal.rows("UPDATE clusters_cluster SET dispatch = 'gates' RETURNING id")
+    for body in born_pinned.objects(names.DOMAIN):
+        kube_plane.admin.delete(body["kind"], "", born_pinned.NAME)
+
+
+@pytest.mark.parametrize("case", matrix.MATRIX, ids=matrix.title)
+def test_a_worker_killed_at_any_request_leaves_the_gang_whole_or_gone(site: Site, case: tuple[Point, Fate]) -> None:
+    job = matrix.kill_at(site, case)
+
+    assert len(job["attempts"]) == 1
+
+
+@pytest.mark.parametrize("point", [matrix.CREATE, matrix.OPEN, matrix.LAST_RELEASE], ids=lambda point: point.name)
+def test_a_worker_that_wakes_up_late_changes_nothing(site: Site, point: Point) -> None:
+    job = matrix.pause_at(site, point)
+
+    assert len(job["attempts"]) == 1
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("case", matrix.BORN_PINNED, ids=matrix.title)
+def test_a_gang_that_is_born_pinned_is_whole_or_gone_as_well(site: Site, case: tuple[Point, Fate]) -> None:
+    job = matrix.kill_at(site, case)
+
+    assert len(job["attempts"]) == 1
