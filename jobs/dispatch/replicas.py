@@ -15,7 +15,7 @@ from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.view import TERMINAL, View
 from jobs.models import Allocation, Attempt, Job
-from jobs.services import holding
+from jobs.services import holding, span
 from jobs.transitions import Event
 from portal.core.enqueue import enqueue
 
@@ -32,7 +32,8 @@ def review(view: View, gateway: Gateway) -> None:
     _unseat(view, gateway)
     if not _seat(view, gateway):
         return advance(view, due_s=0.5)
-    if any(pod.is_ready for pod in view.present) and view.attempt.step != Attempt.Step.RUNNING:
+    is_up = view.job.workers == 0 or any(pod.is_ready for pod in view.present)
+    if is_up and view.attempt.step != Attempt.Step.RUNNING:
         return start.begin_running(view)
     return advance(view, due_s=2.0 if view.attempt.step != Attempt.Step.RUNNING else REVIEW_S)
 
@@ -67,6 +68,7 @@ def _give_back(view: View) -> None:
     # A place without a pod was never bound: nothing to prove.
     over += [row for row in reversed(kept) if not row.pod_uid][:surplus]
     if holding.release(over):
+        span.update(view.attempt)
         transitions.announce(view.job)
         enqueue("jobs.tasks.run_cycle")
 

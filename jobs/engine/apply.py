@@ -16,7 +16,7 @@ from jobs.engine.cycle_lease import LEASE
 from jobs.engine.snapshot import Loaded
 from jobs.models import Allocation, Attempt, Cycle, Decision, Job
 from jobs.scheduler.types import Admission, Outcome
-from jobs.services import holding
+from jobs.services import holding, span
 from jobs.transitions import Event
 from portal.core import clock, lease
 from portal.core.enqueue import enqueue
@@ -108,6 +108,7 @@ def _grow(loaded: Loaded, job: Job, admission: Admission) -> bool:
     free_ranks = [rank for rank in range(job.workers) if rank not in taken][: admission.workers]
     holding.hold(_allocations(loaded, job, attempt, admission, ranks=free_ranks))
     Attempt.objects.filter(pk=attempt.pk).update(due_at=clock.now())
+    span.update(attempt)
     Job.objects.filter(pk=job.pk).update(reason_code="", reason_numbers={}, version=F("version") + 1)
     transitions.tell(job, Event("grown", {"replicas": len(free_ranks)}))
     return True

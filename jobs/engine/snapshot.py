@@ -41,6 +41,7 @@ class Loaded:
     dispatches: tuple[str, ...]
     flavor_ids: tuple[int, ...]
     resource_names: tuple[str, ...]
+    links: tuple[str, ...]
     node_ids: tuple[int, ...]
     node_uids: tuple[str, ...]
     jobs: Mapping[str, Job]
@@ -100,6 +101,7 @@ def _load() -> Loaded:
         dispatches=tuple(cluster.dispatch for cluster in clusters),
         flavor_ids=tuple(flavor_index),
         resource_names=resource_names,
+        links=tuple(flavor.link for flavor in flavors),
         node_ids=tuple(node_index),
         node_uids=tuple(node.uid for node in nodes),
         jobs={job.uid: job for job, _missing in waiting},

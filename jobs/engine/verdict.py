@@ -46,6 +46,7 @@ class Verdict:
     cluster: str
     level: str
     flavor: str
+    link: str
     nodes: tuple[str, ...]
     reason: dict[str, Any] | None
     position: int | None
@@ -63,7 +64,7 @@ class Verdict:
     @property
     def slowest_link(self) -> str:
         """What the slowest two ranks talk over."""
-        return slowest_link(self.level)
+        return slowest_link(self.level, self.link, self.gpus)
 
 
 def verdict(request: Request) -> Verdict:
@@ -80,6 +81,7 @@ def verdict(request: Request) -> Verdict:
         cluster=found.cluster,
         level=admission.placement.level if admission else "",
         flavor=_flavor(found),
+        link=_link(found),
         nodes=found.nodes,
         reason={"code": reason.code.value, "message": explain(reason), "numbers": dict(reason.numbers)}
         if reason
@@ -108,6 +110,11 @@ def _dispatch(found: Preview) -> str:
     if found.admission is None or found.workload.is_service:
         return Dispatch.GATES
     return found.loaded.dispatches[found.admission.placement.cluster]
+
+
+def _link(found: Preview) -> str:
+    index = _flavor_index(found)
+    return "" if index == NO_FLAVOR else found.loaded.links[index]
 
 
 def _quota(found: Preview, request: Request, workers: int) -> QuotaAfter | None:

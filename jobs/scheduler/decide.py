@@ -31,7 +31,9 @@ from jobs.scheduler.gang import start
 from jobs.scheduler.never import NeverFinder
 from jobs.scheduler.ordering import in_order
 from jobs.scheduler.reasons import ReasonFinder, Turn
-from jobs.scheduler.types import Admission, Outcome, Reason, Snapshot, Wait, Workload
+from jobs.scheduler.types import Admission, Outcome, Reason, ReasonCode, Snapshot, Wait, Workload
+
+NEVER = (ReasonCode.ACCELERATOR, ReasonCode.NEVER_FITS)
 
 
 def decide(snapshot: Snapshot) -> Outcome:
@@ -63,6 +65,9 @@ def _waits(books: Books, waiting: list[tuple[Workload, int, int]]) -> tuple[Wait
     for workload, started_ahead, gpus_started in waiting:
         jobs, gpus = ahead.get(workload.queue, (0, 0))
         reason = finder.reason(workload, Turn(jobs + 1, gpus, started_ahead, gpus_started))
+        if reason.code in NEVER:
+            waits.append(Wait(workload.id, reason, None, 0))
+            continue
         waits.append(Wait(workload.id, reason, jobs + 1, gpus))
         ahead[workload.queue] = (jobs + 1, gpus + workload.workers * workload.gpus_per_worker)
     return tuple(waits)

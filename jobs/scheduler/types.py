@@ -210,12 +210,13 @@ class Admission:
 class Wait:
     """A workload that waits.
 
-    position: 1 = the first of those that still wait in its queue. gpus_ahead: GPUs asked by those before it.
+    position: 1 = the first of those that still wait in its queue, None = it can never start, so it is nobody's
+    predecessor either. gpus_ahead: GPUs asked by those before it.
     """
 
     workload: str
     reason: Reason
-    position: int
+    position: int | None
     gpus_ahead: int
 
 

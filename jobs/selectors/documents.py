@@ -92,14 +92,24 @@ def _placement(place: AttemptPlace) -> Document:
     return {
         "cluster": attempt.cluster.name,
         "level": attempt.level,
-        "slowest_link": slowest_link(attempt.level),
+        "slowest_link": slowest_link_of(place),
         "nodes": [{"rank": r.rank, "node": r.node, "rack": rack_of(r), "gpus": r.gpus} for r in place.ranks],
     }
 
 
-def slowest_link(level: str) -> str:
-    """The slowest link that two ranks of a placement use, named by the lowest level that holds them all."""
-    return "nvlink" if level == "node" else f"network within one {level}" if level else ""
+def slowest_link_of(place: AttemptPlace) -> str:
+    """The slowest link that the GPUs of a placement use."""
+    return slowest_link(place.attempt.level, place.link, sum(rank.gpus for rank in place.ranks))
+
+
+def slowest_link(level: str, inside: str, gpus: int) -> str:
+    """Name the slowest link by the lowest level that holds all GPUs; `inside` is the one within a node.
+
+    Empty where nothing is linked: fewer than two GPUs, or a level that is not known.
+    """
+    if gpus < 2 or not level:
+        return ""
+    return inside if level == "node" else f"network within one {level}"
 
 
 def rack_of(rank: RankPlace) -> str:

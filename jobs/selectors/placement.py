@@ -16,7 +16,13 @@ from jobs.models import Allocation, Attempt, Job
 Held = dict[str, Any]
 # One allocation with the names of its node and flavor, so that it comes with its attempt.
 _HELD = JSONObject(
-    rank="rank", gpus="gpus", pod_uid="pod_uid", node="node__name", labels="node__labels", flavor="flavor__name"
+    rank="rank",
+    gpus="gpus",
+    pod_uid="pod_uid",
+    node="node__name",
+    labels="node__labels",
+    flavor="flavor__name",
+    link="flavor__link",
 )
 
 
@@ -29,6 +35,7 @@ class RankPlace:
     labels: Mapping[str, str]
     gpus: int
     flavor: str
+    link: str
     phase: str
     is_gated: bool
     is_ready: bool
@@ -56,6 +63,11 @@ class AttemptPlace:
     def flavor(self) -> str:
         """The type of its GPUs."""
         return self.ranks[0].flavor if self.ranks else ""
+
+    @property
+    def link(self) -> str:
+        """The link between the GPUs of one of its nodes, as its flavor says."""
+        return self.ranks[0].link if self.ranks else ""
 
     @property
     def checkpoint_at(self) -> datetime | None:
@@ -105,6 +117,7 @@ def _rank(held: Held, pods: list[ObservedPod]) -> RankPlace:
         labels=held["labels"],
         gpus=held["gpus"],
         flavor=held["flavor"],
+        link=held["link"],
         phase=pod.phase if pod else "",
         is_gated=pod.is_gated if pod else False,
         is_ready=bool(pod and pod.is_ready and pod.gone_at is None),

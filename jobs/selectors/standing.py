@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 from jobs.explain.reasons import level_name
 from jobs.explain.stored import sentence_of
 from jobs.models import Job
-from jobs.selectors.documents import rack_of, slowest_link
+from jobs.selectors.documents import rack_of, slowest_link_of
 from jobs.selectors.placement import AttemptPlace, RankPlace
 
 State = Job.State
@@ -33,6 +33,8 @@ def line_of(job: Job, place: AttemptPlace | None) -> str:
         return how_ended(job)
     if place is None:
         return ""
+    if job.is_service and job.workers == 0 and job.state == State.RUNNING:
+        return _("scaled to 0")
     where = where_is(place)
     if job.state == State.RUNNING and not job.is_service:
         return where
@@ -50,6 +52,8 @@ def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
         return Answer("active", str(job.get_state_display()))
     if job.state == State.STOPPING:
         return Answer("warn", _why_stopping(job, place), (_awaited(place),))
+    if job.is_service and job.workers == 0 and job.state == State.RUNNING:
+        return Answer("neutral", _("Scaled to 0: no replica runs and no GPU is held."))
     verb = _("Runs") if job.state == State.RUNNING else _("Has its place and starts")
     details = () if job.state == State.RUNNING and not job.is_service else (progress(job, place),)
     return Answer("active", f"{verb}: {where_is(place)}", (*details, *_link(place), *_missing(job)))
@@ -134,8 +138,8 @@ def _message(job: Job) -> tuple[str, ...]:
 
 
 def _link(place: AttemptPlace) -> tuple[str, ...]:
-    link = slowest_link(place.attempt.level)
-    if len(place.ranks) < 2 or not link:
+    link = slowest_link_of(place)
+    if not link:
         return ()
     return (_("Slowest link: %(link)s.") % {"link": link},)
 

@@ -43,9 +43,12 @@ def cancel_job(*, actor: Actor, job: Job) -> None:
 
 @transaction.atomic
 def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
-    """Set how many replicas a service wants. Raise DomainError when it is not a service or is over."""
+    """Set how many replicas a service wants. Raise DomainError when it is not a service, is over or waits whole."""
     if not job.is_service:
         raise DomainError(_("Only services can be scaled."), code="not_a_service")
+    if not replicas and job.state == Job.State.QUEUED:
+        text = _("It has not started: cancel it, or ask for one replica or more.")
+        raise DomainError(text, code="not_started", field="replicas")
     if not 0 <= replicas <= MAX_REPLICAS:
         text = _("Replicas must be from 0 to %(most)d.") % {"most": MAX_REPLICAS}
         raise DomainError(text, code="out_of_range", field="replicas", numbers={"most": MAX_REPLICAS})

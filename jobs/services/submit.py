@@ -45,6 +45,8 @@ def resolve(spec: JobSpec, *, team: Team) -> Request:
     clusters = _clusters(spec, team, problems)
     _check_secrets(spec, team, problems)
     _check_size(spec, flavors, problems)
+    if spec.replicas == 0:  # one that runs may be scaled to 0; one that never ran would wait for nothing
+        problems["replicas"] = [_("A service starts with 1 replica or more.")]
     priority_class = priority_for(team, spec.priority)
     if problems or queue is None:
         raise InvalidInputError(problems)

@@ -35,11 +35,6 @@ class QuotaCell:
         return f"quota-{self.node.kind}-{self.node.pk}-{self.flavor.pk}"
 
     @property
-    def within(self) -> int:
-        """What is in use within the nominal amount."""
-        return self.used if self.nominal is None else min(self.used, self.nominal)
-
-    @property
     def over(self) -> int:
         """What is in use above the nominal amount: an administrator lowered it."""
         return 0 if self.nominal is None else max(0, self.used - self.nominal)

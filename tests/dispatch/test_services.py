@@ -69,6 +69,30 @@ def test_a_service_scaled_to_nothing_and_back_serves_again(stage: Stage) -> None
     assert stage.held() == 1
 
 
+def test_a_service_scaled_to_nothing_before_it_runs_is_up_with_nothing(stage: Stage) -> None:
+    service = stage.serve(1, env={"SIM_NEVER_READY": "1"})
+    stage.until_step(service, Attempt.Step.STARTING)
+
+    stage.scale(service, 0)
+
+    stage.until_state(service, State.RUNNING)
+    assert stage.held() == 0
+
+
+def test_a_service_tells_how_far_apart_its_replicas_are_as_they_come_and_go(stage: Stage) -> None:
+    service = stage.serve(1, gpus_per_worker=8)
+    stage.until(lambda: ready(stage) == 1, "one replica serves")
+    assert service.attempts.get().level == "node"
+
+    stage.scale(service, 2)
+    stage.until(lambda: ready(stage) == 2, "two replicas serve")
+    assert service.attempts.get().level == "cluster"  # spread over both racks
+
+    stage.scale(service, 1)
+    stage.until(lambda: len(stage.pods()) == 1 and stage.held() == 8, "one is left")
+    assert service.attempts.get().level == "node"
+
+
 def test_a_replica_that_somebody_deletes_is_replaced_and_placed_anew(stage: Stage) -> None:
     service = stage.serve(3)
     stage.until(lambda: ready(stage) == 3, "three replicas serve")

@@ -87,15 +87,15 @@ def test_the_flavor_is_chosen_in_the_address(world: World, member: Client) -> No
     assert "0 of 3" in text_of(member, "/queues/?flavor=%00nonsense")  # an unknown one shows the first
 
 
-def test_a_quota_cut_below_its_use_is_called_over_use_and_not_borrowing(world: World, member: Client) -> None:
+def test_a_quota_cut_below_its_use_shows_all_that_is_in_use(world: World, member: Client) -> None:
     quota = give(world.vision, world.h100, 8)
     reserve(world.vision.pk, world.h100.pk, 8)
     Quota.objects.filter(pk=quota.pk).update(nominal=5)
 
     page = text_of(member, "/queues/")
 
-    assert "above the quota" in page
-    assert "borrowed" not in page
+    assert "8 of 5" in page
+    assert "3 above the quota" in page
 
 
 def test_one_queue_shows_its_path_its_quota_and_its_priorities(world: World, member: Client) -> None:

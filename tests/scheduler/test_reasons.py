@@ -300,13 +300,25 @@ def test_the_reason_speaks_of_the_first_flavor_that_could_ever_start_the_job() -
 def test_a_wait_counts_the_jobs_and_gpus_before_it_in_its_own_queue_only() -> None:
     queues_ = [queue("q", default=64), queue("other", default=64)]
     jobs = [job("a", order=1), job("b", queue="other", order=2), job("c", workers=2, order=3), job("d", order=4)]
-    waits = decide(world(nodes=[node("n1", free=0)], jobs=jobs, queues=queues_)).waits
+    waits = decide(world(nodes=[node("n1", free=0), node("n2", free=0)], jobs=jobs, queues=queues_)).waits
 
     assert [(wait.workload, wait.position, wait.gpus_ahead) for wait in waits] == [
         ("a", 1, 0),
         ("b", 1, 0),
         ("c", 2, 8),
         ("d", 3, 24),
+    ]
+
+
+def test_a_job_that_can_never_start_has_no_position_and_is_before_nobody() -> None:
+    jobs = [job("never", workers=100, order=1), job("unknown", flavors=("V100",), order=2), job("c", order=3)]
+    nodes = [node("n1", free=0), node("n2", gpus={"V100": 0})]
+    waits = decide(world(nodes=nodes, jobs=jobs, queues=[queue("q", default=64)])).waits
+
+    assert [(wait.workload, wait.position, wait.gpus_ahead) for wait in waits] == [
+        ("never", None, 0),
+        ("unknown", None, 0),
+        ("c", 1, 0),
     ]
 
 

@@ -98,15 +98,15 @@ def gpu_cells(cells: Iterable[Any]) -> SafeString:
 
 @register.simple_tag
 def quota_bar(used: int, nominal: int, most: int | None = None) -> SafeString:
-    """Show use of a quota in words and as a bar; what lies above the nominal amount is hatched (borrowed).
+    """Show use of a quota in words and as a bar; what lies above the nominal amount is named and hatched.
 
-    `most` is the end of the bar (nominal plus what may be borrowed); by default the larger of both amounts.
+    `most` is the end of the bar; by default the larger of both amounts.
     """
     end = max(most or 0, used, nominal, 1)
-    within, borrowed = min(used, nominal), max(0, used - nominal)
-    words = _("%(used)d of %(nominal)d") % {"used": within, "nominal": nominal}
-    extra = _borrowed(borrowed) if borrowed else ""
-    bar = _bar([("active", within), ("hatch", borrowed), ("", end - used)])
+    within, above = min(used, nominal), max(0, used - nominal)
+    words = _("%(used)d of %(nominal)d") % {"used": used, "nominal": nominal}
+    extra = _above(above) if above else ""
+    bar = _bar([("active", within), ("hatch", above), ("", end - used)])
     return format_html('<span class="m-quota"><span><bdi>{}</bdi>{}</span>{}</span>', words, extra, bar)
 
 
@@ -218,8 +218,9 @@ def _glyph_and_word(look: Look, word: object) -> SafeString:
     return format_html('<span class="m-state m-{}">{}{}</span>', look.hue, icon(look.glyph), word)
 
 
-def _borrowed(gpus: int) -> SafeString:
-    return format_html(' <small class="m-warn"><bdi>+{}</bdi> {}</small>', gpus, _("borrowed"))
+def _above(gpus: int) -> SafeString:
+    words = _("%(gpus)d above the quota") % {"gpus": gpus}
+    return format_html(' <small class="m-warn"><bdi>{}</bdi></small>', words)
 
 
 def _share(part: int, whole: int, shown: int) -> int:
