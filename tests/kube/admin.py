@@ -80,6 +80,12 @@ class Admin:
         status, answer = self.request("DELETE", f"{path_of(kind, namespace)}/{name}", {})
         assert status in (200, 202, 404), answer
 
+    def delete_all(self, kind: str, namespace: str) -> None:
+        """Ask for the deletion of all objects of a kind, and of what they own."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        status, answer = self.request("DELETE", path_of(kind, namespace), options)
+        assert status == 200, answer
+
     def token_of(self, namespace: str, account: str, *, hours: int = 24) -> str:
         """A token of a service account, by TokenRequest."""
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}

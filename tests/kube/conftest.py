@@ -5,13 +5,25 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.portal import RunningPortal, running_portal
-from tests.kube.admin import Json
-from tests.kube.fleet import LEVELS
+from tests.kube.admin import Json, wait_for
+from tests.kube.fleet import LEVELS, TEAMS
 from tests.kube.plane import ControlPlane
 
 ENDED = ("succeeded", "failed", "cancelled")
 # Pods that a quota refuses are waited for no longer than this.
 SETTINGS = {"MUSTER_GATHER_S": "6"}
+
+
+@pytest.fixture(autouse=True)
+def _leave_room(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Clear the control plane after each test that used it: the next one needs the nodes."""
+    yield
+    if "kube_plane" in request.fixturenames:
+        plane: ControlPlane = request.getfixturevalue("kube_plane")
+        for team in TEAMS:
+            for kind in ("Deployment", "Job", "Pod"):
+                plane.admin.delete_all(kind, team)
+        wait_for(lambda: not _working(plane), "no pod is left", timeout_s=60)
 
 
 @pytest.fixture(scope="session")
