@@ -1,6 +1,6 @@
 """What the API server checks at create against other objects: namespaces, priority classes, quotas."""
 
-from clusters.simulated.errors import forbidden, not_found
+from clusters.simulated.errors import forbidden, not_found, terminating
 from clusters.simulated.quantities import Amounts, add, is_extended, parse_quantity, pod_requests, show
 from clusters.simulated.resources import NAMESPACES, PODS, PRIORITY_CLASSES, QUOTAS, RESOURCES, Obj, Resource
 from clusters.simulated.store import Change, Store, copy_of
@@ -52,8 +52,7 @@ def admit_to_namespace(store: Store, resource: Resource, namespace: str, name: s
     if held is None:
         raise not_found(NAMESPACES, namespace)
     if held["metadata"].get("deletionTimestamp"):
-        why = f"unable to create new content in namespace {namespace} because it is being terminated"
-        raise forbidden(resource, name, why)
+        raise terminating(resource, name, namespace)
 
 
 def resolve_priority(store: Store, pod: Obj) -> None:

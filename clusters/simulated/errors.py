@@ -39,6 +39,8 @@ class ApiError(Exception):
             "reason": self.reason,
             "code": self.code,
         }
+        if not self.reason:
+            del body["reason"]
         if self.details is not None:
             body["details"] = self.details
         return body
@@ -91,11 +93,21 @@ def forbidden(resource: Resource, name: str, why: str) -> ApiError:
     return ApiError(403, "Forbidden", message, _details(resource, name))
 
 
-def lacks_right(resource: Resource, verb: str, namespace: str) -> ApiError:
-    what = f'resource "{resource.plural}" in API group "{resource.group}"'
-    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-    message = f'{resource.qualified} is forbidden: User "simulated" cannot {verb} {what} {where}'
-    return ApiError(403, "Forbidden", message, _details(resource, ""))
+def terminating(resource: Resource, name: str, namespace: str) -> ApiError:
+    """The answer to a create in a namespace that is being deleted."""
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    refused = forbidden(resource, name, why)
+    text = f"namespace {namespace} is being terminated"
+    cause = {"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}
+    refused.details = {**_details(resource, name), "causes": [cause]}
+    return refused
+
+
+def no_version(text: str) -> ApiError:
+    """A resource version that is no number: the server takes the mistake for one of its own."""
+    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    parsing = f'strconv.ParseUint: parsing "{text}": {why}'
+    return ApiError(500, "", f'resourceVersion: Invalid value: "{text}": {parsing}')
 
 
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:

@@ -10,11 +10,11 @@ from aiohttp import web
 
 from clusters.simulated import patch
 from clusters.simulated.api import Deletion
+from clusters.simulated.authorization import ANONYMOUS, refusal
 from clusters.simulated.errors import (
     ApiError,
     bad_request,
     invalid_policy,
-    lacks_right,
     method_not_allowed,
     unauthorized,
     unsupported_media,
@@ -27,12 +27,11 @@ from clusters.simulated.matching import Selection, parse_field_selector, parse_l
 from clusters.simulated.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Obj, Resource
 from clusters.simulated.routing import REVIEWS_GROUP, Target, discovery, parse_path
 from clusters.simulated.scaling import read_scale, write_scale
-from clusters.simulated.watching import Watch, WatchOptions, error_event
+from clusters.simulated.watching import Watch, WatchOptions, check_version, error_event
 from clusters.simulated.world import World
 
 logger = logging.getLogger(__name__)
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
 _MAX_BODY = 3 * 1024 * 1024
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -89,21 +88,27 @@ class Server:
         path, failures = request.path, self._world.failures
         if path.startswith("/exporter/"):
             return await handler(request)
-        self._authenticate(request)
+        is_known = self._authenticate(request)
         if path.startswith("/simulated/"):
+            if not is_known:
+                raise unauthorized()
             return await handler(request)
+        if not is_known and (path.rstrip("/") not in _OPEN_PATHS):
+            raise refusal(ANONYMOUS, request.method, path, watches=_watches(request))
         if failures.api_is_out():
             return _hang_up(request)
         if failures.latency_s:
             await asyncio.sleep(failures.latency_s)
         return await handler(request)
 
-    def _authenticate(self, request: web.Request) -> None:
-        given = request.headers.get("Authorization", "")
-        if not given and request.path.rstrip("/") in _OPEN_PATHS:
-            return
-        if given != f"Bearer {self._token}":
+    def _authenticate(self, request: web.Request) -> bool:
+        """Whether the request is the token's; what brings no bearer token at all is anonymous. Raises 401 else."""
+        scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not given:
+            return False
+        if given != self._token:
             raise unauthorized()
+        return True
 
     async def _exporter(self, request: web.Request) -> web.StreamResponse:
         node = request.match_info["node"]
@@ -125,7 +130,7 @@ class Server:
             return _json(document)
         target = parse_path(path)
         if self._world.failures.rights_are_unknown():
-            raise lacks_right(target.resource, _VERBS.get(request.method, "get"), target.namespace)
+            raise refusal("simulated", request.method, path, watches=_watches(request))
         answer = await self._dispatch(request, target)
         if self._world.failures.takes_reply(request.method, target.resource.kind):
             return _hang_up(request)
@@ -149,13 +154,17 @@ class Server:
 
     async def _get(self, request: web.Request, target: Target) -> web.StreamResponse:
         if target.name:
-            if request.query.get("watch") in ("1", "true"):
+            if _watches(request):
                 raise bad_request("watching one object by its path is not supported; use a field selector")
             found = self._world.api.read(target.resource, target.namespace, target.name)
             return _object(target.resource, found)
         selection = _selection(request, target)
-        if request.query.get("watch") in ("1", "true"):
+        if _watches(request):
             return await self._watch(request, selection)
+        try:
+            check_version(request.query.get("resourceVersion", ""))
+        except ApiError as error:
+            raise bad_request(f"invalid resource version: {error.message}") from error
         page = Page(
             limit=_integer(request, "limit"),
             token=request.query.get("continue", ""),
@@ -275,6 +284,10 @@ class Server:
         except ConnectionError:
             return response
         return response
+
+
+def _watches(request: web.Request) -> bool:
+    return request.query.get("watch") in ("1", "true")
 
 
 def _selection(request: web.Request, target: Target) -> Selection:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 from aiohttp import web
 
-from clusters.simulated.errors import ApiError, bad_request, expired
+from clusters.simulated.errors import ApiError, expired, no_version
 from clusters.simulated.listing import selected
 from clusters.simulated.matching import Selection
 from clusters.simulated.store import Change, Past, Store
@@ -27,6 +27,12 @@ class WatchOptions:
     timeout_s: float = 0.0
 
 
+def check_version(text: str) -> None:
+    """Raises the answer to a version that is no number of 64 bits."""
+    if text and not (text.isascii() and text.isdigit() and int(text) < 2**64):
+        raise no_version(text)
+
+
 class Watch:
     """One open stream. Events wait in memory until the client's connection takes them."""
 
@@ -40,10 +46,9 @@ class Watch:
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def open(self) -> None:
-        """Raises 400 for a version that is no number, 410 for one that the ring no longer holds."""
+        """Raises 500 for a version that is no number, 410 for one that the ring no longer holds."""
         version = self._options.version
-        if version and not version.isdigit():
-            raise bad_request(f"resourceVersion: Invalid value: {version!r}: strconv.ParseUint: invalid syntax")
+        check_version(version)
         if self._options.initial_events or version in ("", "0"):
             self._send_initial()
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusters.k8s.values import NotFound
+from clusters.k8s.values import NotFound, Unreachable
 from tests.contract.conftest import Server
 from tests.contract.objects import job, opened, unsuspend
 
@@ -75,6 +75,11 @@ def test_a_watch_ends_by_itself_and_not_by_an_error(server: Server) -> None:
     events = list(server.gateway.watch("jobs", labels="run=zzz", resource_version=version, timeout_s=1))
 
     assert {event["type"] for event in events} <= {"BOOKMARK"}
+
+
+def test_a_watch_from_a_version_that_is_none_is_no_answer_and_not_the_end_of_a_version(server: Server) -> None:
+    with pytest.raises(Unreachable, match="resourceVersion: Invalid value"):
+        next(iter(server.gateway.watch("jobs", resource_version="garbage", timeout_s=1)))
 
 
 def test_another_thread_may_close_a_silent_watch(server: Server) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from clusters.k8s.values import AlreadyExists, Conflict, Invalid, NotFound, Refused, StateMoved
-from tests.contract.conftest import Server
+from tests.contract.conftest import Server, Site
 from tests.contract.objects import job, opened, pods_of, release, unsuspend, wait_for
 
 
@@ -38,6 +38,20 @@ def test_what_is_not_there_is_not_found(server: Server) -> None:
 def test_a_namespace_that_is_not_there_is_not_found(server: Server) -> None:
     with pytest.raises(NotFound):
         server.gateway.create("jobs", "no-such-namespace", job("a"))
+
+
+def test_nothing_is_created_in_a_namespace_that_is_being_deleted(site: Site, server: Server) -> None:
+    ending = f"{server.namespace}-ending"
+    site.open_namespace(ending)
+    held = job("held")
+    held["metadata"]["finalizers"] = ["example.org/held"]
+    server.gateway.create("jobs", ending, held)
+    site.close_namespace(ending)
+    try:
+        with pytest.raises(Refused, match=f"namespace {ending} because it is being terminated"):
+            server.gateway.create("jobs", ending, job("late"))
+    finally:
+        server.gateway.patch_json("jobs", ending, "held", [{"op": "remove", "path": "/metadata/finalizers"}])
 
 
 def test_an_object_that_breaks_a_rule_is_invalid_and_says_where(server: Server) -> None:

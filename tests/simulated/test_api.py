@@ -11,11 +11,70 @@ pytestmark = pytest.mark.timeout(60)
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
-@pytest.mark.parametrize("token", ["", "wrong"])
-def test_without_the_token_every_object_is_a_401(cluster: SimulatedCluster, token: str) -> None:
-    code, answer = cluster.request("GET", "/api/v1/nodes", token=token)
+def test_with_a_wrong_token_every_object_is_a_401(cluster: SimulatedCluster) -> None:
+    code, answer = cluster.request("GET", "/api/v1/nodes", token="wrong")
 
     assert (code, answer["kind"], answer["reason"], answer["code"]) == (401, "Status", "Unauthorized", 401)
+
+
+# As a 1.36 server with its defaults answers a request that brings no token: whom it refuses what, and where.
+AT_TOP, IN_DEFAULT = " at the cluster scope", ' in the namespace "default"'
+PODS, JOBS = 'resource "pods" in API group ""', 'resource "jobs" in API group "batch"'
+REVIEWS, REVIEWS_GROUP = "selfsubjectaccessreviews", "authorization.k8s.io"
+DEFAULT = "/api/v1/namespaces/default"
+ANONYMOUS: list[tuple[str, str, str, dict[str, str]]] = [
+    ("GET /api/v1/pods", "pods is ", f"list {PODS}{AT_TOP}", {"kind": "pods"}),
+    (f"GET {DEFAULT}/pods?watch=1", "pods is ", f"watch {PODS}{IN_DEFAULT}", {"kind": "pods"}),
+    (f"DELETE {DEFAULT}/pods", "pods is ", f"deletecollection {PODS}{IN_DEFAULT}", {"kind": "pods"}),
+    (f"DELETE {DEFAULT}/pods/x", 'pods "x" is ', f"delete {PODS}{IN_DEFAULT}", {"name": "x", "kind": "pods"}),
+    (
+        f"PUT {DEFAULT}/pods/x/status",
+        'pods "x" is ',
+        f'update resource "pods/status" in API group ""{IN_DEFAULT}',
+        {"name": "x", "kind": "pods"},
+    ),
+    (
+        "POST /apis/batch/v1/namespaces/default/jobs",
+        "jobs.batch is ",
+        f"create {JOBS}{IN_DEFAULT}",
+        {"group": "batch", "kind": "jobs"},
+    ),
+    (
+        f"GET {DEFAULT}",
+        'namespaces "default" is ',
+        f'get resource "namespaces" in API group ""{IN_DEFAULT}',
+        {"name": "default", "kind": "namespaces"},
+    ),
+    (
+        f"POST /apis/{REVIEWS_GROUP}/v1/{REVIEWS}",
+        f"{REVIEWS}.{REVIEWS_GROUP} is ",
+        f'create resource "{REVIEWS}" in API group "{REVIEWS_GROUP}"{AT_TOP}',
+        {"group": REVIEWS_GROUP, "kind": REVIEWS},
+    ),
+    (
+        "GET /apis/no.such/v1/things",
+        "things.no.such is ",
+        f'list resource "things" in API group "no.such"{AT_TOP}',
+        {"group": "no.such", "kind": "things"},
+    ),
+    ("GET /apis/batch/v1", "", 'get path "/apis/batch/v1"', {}),
+    ("GET /nonsense", "", 'get path "/nonsense"', {}),
+]
+
+
+@pytest.mark.parametrize(("line", "what", "deed", "details"), ANONYMOUS, ids=[case[0] for case in ANONYMOUS])
+def test_without_a_token_a_request_is_anonymous_and_forbidden(
+    cluster: SimulatedCluster, line: str, what: str, deed: str, details: dict[str, str]
+) -> None:
+    method, _space, path = line.partition(" ")
+    code, answer = cluster.request(method, path, token="")
+
+    assert (code, answer["reason"], answer["details"]) == (403, "Forbidden", details)
+    assert answer["message"] == f'{what}forbidden: User "system:anonymous" cannot {deed}'
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_the_failure_switches_are_the_tokens_alone(cluster: SimulatedCluster, token: str) -> None:
     assert cluster.request("POST", "/simulated/outage", {"seconds": 1}, token=token)[0] == 401
 
 
@@ -258,11 +317,24 @@ def test_a_namespace_takes_its_objects_with_it(cluster: SimulatedCluster) -> Non
     corner = Corner(cluster, "short-lived")
     corner.create("jobs", job("gang", 2))
     cluster.wait_for(lambda: len(corner.items("pods")) == 2, "pods")
+    corner.create("pods", {**pod("held"), "metadata": {"name": "held", "finalizers": ["example.org/held"]}})
 
     cluster.request("DELETE", "/api/v1/namespaces/short-lived")
+    cluster.wait_for(lambda: [each["metadata"]["name"] for each in corner.items("pods")] == ["held"], "the clean-up")
     code, answer = cluster.request("POST", corner.path("pods"), pod("late"))
 
-    assert code in (403, 404), answer
+    assert code == 403
+    assert answer["message"] == (
+        'pods "late" is forbidden: unable to create new content in namespace short-lived because it is being terminated'
+    )
+    assert answer["details"]["causes"] == [
+        {
+            "reason": "NamespaceTerminating",
+            "message": "namespace short-lived is being terminated",
+            "field": "metadata.namespace",
+        }
+    ]
+    corner.patch("pods", "held", [{"op": "remove", "path": "/metadata/finalizers"}])
     cluster.wait_for(lambda: cluster.request("GET", "/api/v1/namespaces/short-lived")[0] == 404, "the end")
 
 

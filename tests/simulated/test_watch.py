@@ -124,5 +124,17 @@ def test_the_ring_holds_as_many_changes_as_the_option_says() -> None:
             assert name_of(event(stream)) == ("ADDED", "last")
 
 
-def test_a_version_that_is_no_number_is_a_400(corner: Corner) -> None:
-    assert corner.cluster.request("GET", corner.path("pods") + "?watch=1&resourceVersion=abc")[0] == 400
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [("abc", "invalid syntax"), ("-1", "invalid syntax"), ("1.5", "invalid syntax"), ("9" * 20, "value out of range")],
+)
+def test_a_version_that_is_no_number_is_a_500_of_a_watch_and_a_400_of_a_list(
+    corner: Corner, version: str, why: str
+) -> None:
+    text = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}'
+    watch = corner.cluster.request("GET", corner.path("pods") + f"?watch=1&resourceVersion={version}")
+    listed = corner.cluster.request("GET", corner.path("pods") + f"?resourceVersion={version}")
+
+    assert (watch[0], watch[1]["message"], watch[1].get("reason")) == (500, text, None)
+    assert (listed[0], listed[1]["message"]) == (400, f"invalid resource version: {text}")
+    assert listed[1]["reason"] == "BadRequest"

@@ -19,6 +19,9 @@ from clusters.simulated.store import Change, Key
 from clusters.simulated.workqueue import WorkQueue
 from clusters.simulated.world import World
 
+# The real controller waits so long before it touches a namespace, so that every API server knows of its end.
+NAMESPACE_GRACE_S = 5.0
+
 
 class GarbageCollector:
     """Works on owners: keys are (kind/uid, namespace/name) so that a deleted owner can still be named."""
@@ -31,6 +34,9 @@ class GarbageCollector:
         self._quotas = WorkQueue(self._refresh)
         self._claims = WorkQueue(self._bind_claim)
         self._unscheduled = WorkQueue(self._fail_unscheduled)
+        # By uid: namespaces that wait for their grace period, and those whose content is being deleted.
+        self._waiting: set[str] = set()
+        self._emptying: set[str] = set()
         world.store.subscribe(self._on_change)
 
     def resume(self) -> None:
@@ -51,6 +57,7 @@ class GarbageCollector:
         if resource is EVENTS:
             return
         if change.type == "DELETED":
+            self._emptying.discard(meta["uid"])
             self._owners.add((meta["uid"], ""))
             for owner in meta.get("ownerReferences") or ():
                 self._queue_owner(owner, meta.get("namespace", ""))
@@ -75,9 +82,21 @@ class GarbageCollector:
     def _queue_deletion(self, resource: Resource, obj: Obj) -> None:
         meta = obj["metadata"]
         if resource is NAMESPACES:
-            self._namespaces.add(("", meta["name"]))
+            self._queue_namespace(meta["name"], meta["uid"])
         elif any(held in (FOREGROUND, ORPHAN) for held in meta.get("finalizers") or ()):
             self._deleting.add((resource.kind, f"{meta.get('namespace', '')}/{meta['name']}"))
+
+    def _queue_namespace(self, name: str, uid: str) -> None:
+        if uid in self._emptying:
+            self._namespaces.add(("", name))
+        elif uid not in self._waiting:
+            self._waiting.add(uid)
+            self._world.clock.call_later(NAMESPACE_GRACE_S, lambda: self._begin_to_empty(name, uid))
+
+    def _begin_to_empty(self, name: str, uid: str) -> None:
+        self._waiting.discard(uid)
+        self._emptying.add(uid)
+        self._namespaces.add(("", name))
 
     def _collect(self, key: Key) -> None:
         """Deletes what a gone owner leaves behind, unless another owner still holds it."""
@@ -132,7 +151,7 @@ class GarbageCollector:
 
     def _empty_namespace(self, key: Key) -> None:
         namespace = self._world.store.get(NAMESPACES, "", key[1])
-        if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
+        if namespace is None or namespace["metadata"]["uid"] not in self._emptying:
             return
         left = 0
         for resource in RESOURCES:
