@@ -10,7 +10,8 @@ from jobs.jobspec.problem import Problem
 
 def sentence(problem: Problem) -> str:
     """The sentence without the field's name, to stand beside the field."""
-    return str(_SENTENCES[problem.code]) % _translated(problem.numbers) + _suggestion(problem)
+    text = _NOT_YET.get(problem.numbers.get("value")) if problem.code == "not_supported_yet" else None
+    return str(text or _SENTENCES[problem.code]) % _translated(problem.numbers) + _suggestion(problem)
 
 
 def full_sentence(problem: Problem) -> str:
@@ -46,6 +47,14 @@ _TYPES: Mapping[int | str, object] = {
     "map": gettext_lazy("a map of names to values"),
     "nothing": gettext_lazy("nothing"),
     "something else": gettext_lazy("something else"),
+}
+_NOT_YET: Mapping[int | str | None, object] = {
+    "pod": gettext_lazy("A bare Pod is not supported yet; send a Job."),
+    "statefulset": gettext_lazy("A StatefulSet is not supported yet; send a Deployment."),
+    "StatefulSet": gettext_lazy("A StatefulSet is not supported yet; send a Deployment."),
+    "CronJob": gettext_lazy("A CronJob is not supported yet; send a Job."),
+    "schedule": gettext_lazy("Schedules are not supported yet."),
+    "pod_sets": gettext_lazy("Several sets of pods in one run are not supported yet."),
 }
 _SENTENCES: Mapping[str, object] = {
     "required": gettext_lazy("This field is required."),
@@ -106,7 +115,7 @@ _SENTENCES: Mapping[str, object] = {
     "kind_workload_differ": gettext_lazy("The workload “%(workload)s” does not go with the kind “%(kind)s”."),
     "only_for_training": gettext_lazy("Only training has this field."),
     "only_for_inference": gettext_lazy("Only services have this field."),
-    "not_supported_yet": gettext_lazy("This is not supported yet."),
+    "not_supported_yet": gettext_lazy("“%(value)s” is not supported yet."),
     "yaml_too_long": gettext_lazy("At most %(max)d characters of YAML; these are %(length)d."),
     "yaml_syntax": gettext_lazy("No valid YAML at line %(line)d: %(problem)s."),
     "yaml_characters": gettext_lazy("The text holds characters that YAML does not allow."),

@@ -73,7 +73,7 @@ def _refuse_what_has_no_behaviour(reader: Reader) -> None:
     # Known names with an agreed meaning, whose behaviour comes later: refused, never ignored.
     for name in ("schedule", "pod_sets"):
         if reader.value(name) not in (None, [], ()):
-            reader.refuse(name, "not_supported_yet")
+            reader.refuse(name, "not_supported_yet", value=name)
 
 
 def _read(reader: Reader) -> JobSpec:

@@ -82,3 +82,16 @@ def test_what_a_person_typed_stays_short_and_on_one_line() -> None:
     [problem] = problems_of({**TRAINING, "image": "a\nb" * 100})
     assert len(sentence(problem)) < 300
     assert "\n" not in sentence(problem)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"workload": "pod"}, "workload: A bare Pod is not supported yet; send a Job."),
+        ({"workload": "statefulset", "kind": None}, "workload: A StatefulSet is not supported yet; send a Deployment."),
+        ({"schedule": "0 * * * *"}, "schedule: Schedules are not supported yet."),
+        ({"pod_sets": [{}]}, "pod_sets: Several sets of pods in one run are not supported yet."),
+    ],
+)
+def test_what_is_not_supported_yet_is_named_with_what_to_send_instead(document: dict[str, object], said: str) -> None:
+    assert said in [full_sentence(problem) for problem in problems_of({**TRAINING, **document})]
