@@ -2,21 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import (
-    BooleanField,
-    F,
-    Func,
-    IntegerField,
-    JSONField,
-    Manager,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    Sum,
-)
-from django.db.models.functions import Coalesce
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Manager, OuterRef, QuerySet
+from django.db.models.functions import JSONObject
 from django.utils.translation import gettext as _
 
 from clusters.selectors.capacity import is_stale
@@ -34,6 +24,15 @@ Fact = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
+class QueueUse:
+    """What the job's queue uses and has of the flavor that the job holds, or asks for first; empty: of all flavors."""
+
+    flavor: str
+    used: int
+    nominal: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobPage:
     """The head of the page and what all its tabs share. `place` is the newest attempt."""
 
@@ -46,8 +45,7 @@ class JobPage:
     is_stale: bool
     is_simulated: bool
     loss: Loss | None
-    queue_used: int
-    queue_nominal: int
+    queue: QueueUse
 
     @property
     def place(self) -> AttemptPlace | None:
@@ -56,18 +54,15 @@ class JobPage:
 
     @property
     def heard_at(self) -> datetime | None:
-        """When its cluster was last heard of."""
+        """When its cluster was last heard from."""
         return self.place.attempt.cluster.heard_at if self.place else None
 
 
 def visible_job(user: User, uid: str) -> QuerySet[Job]:
     """The job with its parent and the use of its queue, if the person may see it. One query."""
-    return (
-        jobs_visible_to(user)
-        .filter(uid=uid)
-        .select_related("parent")
-        .annotate(queue_used=_sum(QuotaUsage.objects, "used"), queue_nominal=_sum(Quota.objects, "nominal"))
-    )
+    used, nominal = _by_flavor(QuotaUsage.objects, "used"), _by_flavor(Quota.objects, "nominal")
+    job = jobs_visible_to(user).filter(uid=uid).select_related("parent")
+    return job.annotate(queue_used=used, queue_nominal=nominal)
 
 
 def job_page(job: Job) -> JobPage:
@@ -86,28 +81,21 @@ def job_page(job: Job) -> JobPage:
         is_stale=bool(place and job.state in Job.HOLDING and is_stale(place.attempt.cluster, now)),
         is_simulated=bool(place and place.attempt.cluster.is_simulated),
         loss=loss_of(job, place, now),
-        queue_used=getattr(job, "queue_used", 0),
-        queue_nominal=getattr(job, "queue_nominal", 0),
+        queue=_queue_use(job, place),
     )
 
 
 def facts_of(page: JobPage) -> list[Fact]:
-    """Return the strip of facts."""
+    """Return the strip of facts, each a live cell under its id."""
     job = page.job
     limit = job.spec.get("max_runtime_s")
     return [
-        {"label": _("Asked for"), "value": job.gpus, "note": f"GPU, {page.shape}"},
-        {
-            "label": _("Queue"),
-            "value": job.queue.name,
-            "note": _("%(used)d of %(nominal)d used") % {"used": page.queue_used, "nominal": page.queue_nominal},
-            "id": f"queue-{job.uid}",
-            "v": f"{page.queue_used}-{page.queue_nominal}",
-        },
-        {"label": _("Priority"), "value": job.priority_class.name, "note": job.priority},
-        *([] if job.is_service else [{"label": _("Time limit"), "seconds": limit, "value": _("none")}]),
-        {"label": _("Owner"), "value": job.owner.username, "note": job.team.name},
-        {"label": _("Created"), "at": job.created_at},
+        {"id": "asked", "label": _("Asked for"), "value": job.gpus, "note": f"GPU, {page.shape}"},
+        {"id": "queue", "label": _("Queue"), "value": job.queue.name, "note": _queue_note(page.queue)},
+        {"id": "priority", "label": _("Priority"), "value": job.priority_class.name, "note": job.priority},
+        *([] if job.is_service else [{"id": "limit", "label": _("Time limit"), "seconds": limit, "value": _("none")}]),
+        {"id": "owner", "label": _("Owner"), "value": job.owner.username, "note": job.team.name},
+        {"id": "created", "label": _("Created"), "at": job.created_at},
     ]
 
 
@@ -116,12 +104,26 @@ def changes_of(job: Job) -> list[Difference]:
     return differences(job.parent.spec, job.spec) if job.parent else []
 
 
-def _sum(rows: Manager[Quota] | Manager[QuotaUsage], column: str) -> Coalesce:
-    """Sum over the job's queue, of the flavors that it asks for; without a wish, of all."""
-    wishes = OuterRef("flavor_ids")
-    count = Func(wishes, function="jsonb_array_length", output_field=IntegerField())
-    flavor = Func(F("flavor_id"), function="to_jsonb", output_field=JSONField())
-    is_wished = Func(wishes, flavor, template="(%(expressions)s)", arg_joiner=" @> ", output_field=BooleanField())
-    own = rows.filter(queue=OuterRef("queue")).annotate(wishes=count, is_wished=is_wished)
-    total = own.filter(Q(wishes=0) | Q(is_wished=True)).values("queue").annotate(total=Sum(column)).values("total")
-    return Coalesce(Subquery(total, output_field=IntegerField()), 0)
+def _queue_use(job: Job, place: AttemptPlace | None) -> QueueUse:
+    flavor = place.flavor if place else next(iter(job.spec.get("accelerators") or []), "")
+
+    def count(rows: list[dict[str, Any]]) -> int:
+        return sum(row["gpus"] for row in rows if not flavor or row["flavor"] == flavor)
+
+    return QueueUse(flavor, count(getattr(job, "queue_used", [])), count(getattr(job, "queue_nominal", [])))
+
+
+def _queue_note(use: QueueUse) -> str:
+    numbers = {"used": use.used, "nominal": use.nominal, "flavor": use.flavor}
+    if not use.flavor:
+        return _("%(used)d of %(nominal)d used, all GPU types") % numbers
+    return _("%(used)d of %(nominal)d %(flavor)s used") % numbers
+
+
+def _by_flavor(rows: Manager[Quota] | Manager[QuotaUsage], column: str) -> ArraySubquery:
+    """Return an amount of the job's queue for each flavor."""
+    return ArraySubquery(
+        rows.filter(queue=OuterRef("queue"))
+        .order_by("flavor_id")
+        .values_list(JSONObject(flavor="flavor__name", gpus=column))
+    )

@@ -124,7 +124,7 @@ def _charts(request: Request, page: JobPage) -> Context:
 
 def _ranks(_request: Request, page: JobPage) -> Context:
     ranks = page.place.ranks if page.place else ()
-    return {"ranks": [(rank, rack_of(rank), str(rank.rank)) for rank in ranks]}
+    return {"ranks": [(rank, rack_of(rank)) for rank in ranks]}
 
 
 def _events(_request: Request, page: JobPage) -> Context:
@@ -164,6 +164,9 @@ def _live_url(page: JobPage, tab: str) -> str:
     if page.job.is_final:
         return ""
     topics = [f"job:{page.job.uid}"]
+    if page.job.state == Job.State.QUEUED or page.job.reason_code:
+        # Cycles tell of new reasons and positions once a team, not once for each of its thousands of waiting jobs.
+        topics.append(f"team:{page.job.team_id}")
     if tab == "charts" and page.place:
         topics.append(f"telemetry:{page.place.attempt.cluster_id}")
     return stream_url(*topics)

@@ -4,7 +4,7 @@
 // A message is {topic, id, version} (a hint: the page asks its own address again, as htmx does) or carries
 // `html`, the cells themselves. The stream also sends "tick" events. When it fails, the page polls. A page
 // whose one object is over carries [data-final] and asks no more. New rows of <tbody id data-live-rows>
-// (rows have ids) wait behind a button.
+// (rows have ids) wait behind a button. An answer with [data-live-url] names the stream from now on.
 
 const POLL_MS = 5000;
 const QUIET_MS = 20000; // after so long without a word the page asks by itself
@@ -60,10 +60,17 @@ function announce(cell, word) {
   if (region) region.textContent = name ? `${name}: ${word}` : word;
 }
 
+// A cell of cells is left alone, but not where the page still shows the empty place of it.
+function isNew(fresh) {
+  const shown = document.getElementById(fresh.id);
+  return isLeaf(fresh) || Boolean(shown && isLeaf(shown));
+}
+
 function absorb(html) {
   const box = document.createElement("template");
   box.innerHTML = html;
-  for (const fresh of box.content.querySelectorAll("[id][data-v]")) if (isLeaf(fresh)) patch(fresh);
+  for (const fresh of box.content.querySelectorAll("[id][data-v]")) if (isNew(fresh)) patch(fresh);
+  listenTo(box.content.querySelector("[data-live-url]")?.dataset.liveUrl);
   gatherRows(box.content);
   if (box.content.querySelector("[data-final]")) finish();
 }
@@ -146,6 +153,13 @@ function open() {
     state.broken = true;
     if (state.source?.readyState === EventSource.CLOSED) setTimeout(open, RETRY_MS);
   });
+}
+
+// What a page has to hear of changes with what it shows.
+function listenTo(url) {
+  if (!url || url === document.body.dataset.live) return;
+  document.body.dataset.live = url;
+  open();
 }
 
 function close() {

@@ -1,7 +1,7 @@
 // The log of a rank: read as it is written, into a <pre> that follows its end unless the reader scrolled up.
 
 const MOST_CHARS = 2_000_000; // what a page keeps; older lines go
-const form = document.querySelector("form[data-log]");
+let form = null;
 let reading = null;
 
 function isAtEnd(box) {
@@ -45,12 +45,19 @@ async function read() {
   }
 }
 
-if (form) {
+// The form comes with the page, or later, with the first pods.
+function begin() {
+  const found = document.querySelector("form[data-log]");
+  if (!found || found === form) return;
+  form = found;
   form.addEventListener("change", read);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     read();
   });
-  addEventListener("pagehide", () => reading?.abort());
   read();
 }
+
+addEventListener("pagehide", () => reading?.abort());
+document.addEventListener("muster:patched", begin);
+begin();

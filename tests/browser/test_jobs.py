@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -9,16 +10,20 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from jobs import transitions
+from jobs.engine import cycle
 from jobs.models import Job
 from jobs.transitions import Event
+from portal.core import clock
 from portal.env import libpq_dsn
 from portal.identity.models import Team, User
+from quotas.models import Quota, QuotaUsage
 from tests.browser.conftest import Live
 from tests.browser.looks import assert_axe_clean, assert_no_compiled_blue, assert_no_sideways_scroll
 from tests.factories import make_job
-from tests.jobs.scenes import Supply, make_placed, make_supply
+from tests.jobs.scenes import SPEC, Supply, make_placed, make_supply, place
 
 pytestmark = pytest.mark.browser
+ADMITTED = Event("admitted", {"cycle": 1, "workers": 2, "cluster": "sim-east", "level": "rack"})
 SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
 
 
@@ -91,6 +96,79 @@ def test_a_page_follows_its_run_and_moves_nothing_else(alices: Page, team: Team,
     expect(alices.locator("#head-state")).to_contain_text("Cancelled")
     expect(alices.locator("#find")).to_have_value("half a wo")
     expect(alices.locator(".m-facts")).to_have_attribute("data-same", "yes")
+
+
+def test_the_page_of_a_waiting_run_says_a_new_reason_as_soon_as_a_cycle_finds_it(
+    alices: Page, team: Team, alice: User, supply: Supply
+) -> None:
+    job = make_job(team, alice, queue=supply.queue, workers=4, gpus_per_worker=8, flavor_ids=[supply.flavor.pk])
+    make_placed(team, alice, supply)
+    QuotaUsage.objects.create(queue=supply.queue, flavor=supply.flavor, used=16)
+    cycle.run_once()
+    alices.goto(f"/jobs/{job.uid}/")
+    answer = alices.locator("#answer")
+    expect(answer).to_contain_text("16 of 32")
+    expect(alices.locator("[data-live-pill]")).to_have_text(re.compile(r"Live, \d s"))
+
+    Quota.objects.update(nominal=24)
+    cycle.run_once()
+
+    # Sooner than a page asks by itself, which is after twenty seconds.
+    expect(answer).to_contain_text("at most 24", timeout=10_000)
+    expect(alices.locator("#fact-queue")).to_contain_text("16 of 24", timeout=10_000)
+
+
+def test_all_that_a_place_changes_on_the_page_of_a_service_comes_without_a_reload(
+    alices: Page, team: Team, alice: User, supply: Supply
+) -> None:
+    spec = {"name": "llm", "kind": "inference", "image": "team/vllm:1", "replicas": 2, "service_port": 8080}
+    job = make_job(team, alice, queue=supply.queue, kind="inference", workers=2, gpus_per_worker=8, spec=spec)
+    alices.goto(f"/jobs/{job.uid}/")
+    expect(alices.locator("#fact-asked")).to_contain_text("2 x 8 GPU")
+    expect(alices.locator("#head-simulated")).to_be_empty()
+
+    place(job, supply)
+    transitions.move(job, frm=Job.State.QUEUED, to=Job.State.ADMITTED, event=ADMITTED)
+
+    expect(alices.locator("#fact-asked")).to_contain_text("2 x 8 h100")
+    expect(alices.locator("#head-simulated")).to_have_text("simulated")
+    expect(alices.locator("#what-it-runs")).to_contain_text(f"m-{job.uid}-a1.{team.namespace}.svc:8080")
+
+
+@pytest.mark.parametrize(("tab", "shown"), [("ranks", "#ranks"), ("logs", "#log"), ("yaml", "#objects-yaml")])
+def test_a_tab_that_was_empty_fills_when_the_run_gets_its_place(
+    alices: Page, team: Team, alice: User, supply: Supply, tab: str, shown: str
+) -> None:
+    job = make_job(team, alice, queue=supply.queue, workers=2, gpus_per_worker=8, spec=SPEC)
+    alices.goto(f"/jobs/{job.uid}/?tab={tab}")
+    expect(alices.locator(shown)).to_have_count(0)
+
+    place(job, supply)
+    transitions.move(job, frm=Job.State.QUEUED, to=Job.State.ADMITTED, event=ADMITTED)
+
+    expect(alices.locator(shown)).to_be_visible()
+
+
+def test_a_question_before_a_cancel_knows_what_the_run_has_computed_meanwhile(
+    alices: Page, team: Team, alice: User, supply: Supply
+) -> None:
+    job = make_job(team, alice, queue=supply.queue, workers=2, gpus_per_worker=8, spec=SPEC)
+    alices.goto(f"/jobs/{job.uid}/")
+    begun = clock.now() - timedelta(hours=3)
+    place(job, supply)
+    job.attempts.update(started_at=begun)
+    transitions.move(job, frm=Job.State.QUEUED, to=Job.State.ADMITTED, event=ADMITTED, started_at=begun)
+    expect(alices.locator("#head-state")).to_contain_text("Admitted")
+    alices.get_by_role("button", name="Cancel").click()
+    expect(alices.get_by_role("dialog")).to_contain_text("48.0 GPU-hours are lost.")
+
+    alices.get_by_role("button", name="Keep it").click()
+    # A cell that has the focus waits.
+    alices.locator("#find").focus()
+    transitions.move(job, frm=Job.State.ADMITTED, to=Job.State.STARTING, event=Event("starting"))
+    transitions.move(job, frm=Job.State.STARTING, to=Job.State.SUCCEEDED, event=Event("succeeded"))
+    expect(alices.locator("#head-state")).to_contain_text("Succeeded")
+    expect(alices.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
 def test_rows_are_selected_by_keyboard_and_cancelled_after_a_question(

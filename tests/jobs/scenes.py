@@ -44,11 +44,18 @@ def make_placed(team: Team, owner: User, supply: Supply, *, state: str = "runnin
     now = clock.now()
     values = {"workers": 2, "gpus_per_worker": 8, "spec": SPEC, "state": state, "started_at": now, **fields}
     job = make_job(team, owner, queue=supply.queue, **values)
+    place(job, supply)
+    return job
+
+
+def place(job: Job, supply: Supply) -> Attempt:
+    """Give a job its first attempt, with nodes and pods for all of its ranks."""
+    now = clock.now()
     attempt = Attempt.objects.create(
         job=job,
         number=1,
         cluster=supply.cluster,
-        namespace=team.namespace,
+        namespace=job.team.namespace,
         object_name=f"m-{job.uid}-a1",
         workers=job.workers,
         level="rack",
@@ -73,7 +80,7 @@ def make_placed(team: Team, owner: User, supply: Supply, *, state: str = "runnin
             released_at=now if job.is_final else None,
         )
         make_pod(job, attempt, rank, node)
-    return job
+    return attempt
 
 
 def make_pod(job: Job, attempt: Attempt, rank: int, node: Node, **fields: object) -> ObservedPod:

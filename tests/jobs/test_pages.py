@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import parse_qs
 
 import pytest
 from django.db import connection
@@ -13,12 +14,14 @@ from clusters.models import Cluster, GpuSample, Node, ObservedPod, ResourceFlavo
 from jobs.models import Job
 from portal.core import clock
 from portal.identity.models import Team, User
+from quotas.models import Quota, QuotaUsage
 from tests.factories import make_flavor, make_job
-from tests.jobs.scenes import Supply, make_placed
+from tests.jobs.scenes import SPEC, Supply, make_placed
 
 BrowserOf = Callable[[User], Client]
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 10
+QUOTA_NUMBERS = {"queue": "vision", "used": 30, "nominal": 32, "asked": 8, "flavor": "h100"}
 
 
 def text(client: Client, address: str) -> str:
@@ -167,9 +170,8 @@ def test_selected_jobs_get_a_label_and_nonsense_is_refused(
 
 
 def test_a_waiting_job_says_why_first(alice: User, team: Team, supply: Supply, browser_of: BrowserOf) -> None:
-    numbers = {"queue": "vision", "used": 30, "nominal": 32, "asked": 8, "flavor": "h100"}
     job = make_job(
-        team, alice, queue=supply.queue, reason_code="quota", reason_numbers=numbers, position=2, gpus_ahead=32
+        team, alice, queue=supply.queue, reason_code="quota", reason_numbers=QUOTA_NUMBERS, position=2, gpus_ahead=32
     )
     html = text(browser_of(alice), f"/jobs/{job.uid}/")
 
@@ -302,3 +304,37 @@ def test_home_without_a_team_or_a_cluster_still_answers(admin: User, browser_of:
     html = text(browser_of(admin), "/")
 
     assert "No cluster with GPUs is registered yet." in html
+
+
+def test_the_queue_of_a_run_counts_only_the_type_of_gpu_that_it_holds_or_asks_for_first(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    a100 = make_flavor("a100")
+    Quota.objects.create(queue=supply.queue, flavor=a100, nominal=64)
+    for flavor, used in ((supply.flavor, 16), (a100, 9)):
+        QuotaUsage.objects.create(queue=supply.queue, flavor=flavor, used=used)
+    client = browser_of(alice)
+
+    def use_of(job: Job) -> object:
+        facts = {fact["id"]: fact for fact in client.get(f"/jobs/{job.uid}/").context["facts"]}
+        return facts["queue"]["note"]
+
+    asks = {**SPEC, "accelerators": ["a100", "h100"]}
+    assert use_of(make_placed(team, alice, supply, spec=asks)) == "16 of 32 h100 used"
+    assert use_of(make_job(team, alice, queue=supply.queue, spec=asks)) == "9 of 64 a100 used"
+    assert use_of(make_job(team, alice, queue=supply.queue, spec=SPEC)) == "25 of 96 used, all GPU types"
+
+
+def test_the_page_of_a_waiting_run_hears_what_cycles_tell_its_team_and_that_of_a_running_one_does_not(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    waiting, running = make_job(team, alice, queue=supply.queue), make_placed(team, alice, supply)
+    short = make_placed(team, alice, supply, kind="inference", reason_code="quota", reason_numbers=QUOTA_NUMBERS)
+    client = browser_of(alice)
+
+    def topics(job: Job) -> list[str]:
+        return parse_qs(client.get(f"/jobs/{job.uid}/").context["live_url"].partition("?")[2])["topic"]
+
+    assert topics(waiting) == [f"job:{waiting.uid}", f"team:{team.pk}"]
+    assert topics(running) == [f"job:{running.uid}"]
+    assert topics(short) == [f"job:{short.uid}", f"team:{team.pk}"]
