@@ -1,5 +1,6 @@
 """The failure switches over HTTP, under `/simulated/`, with the token of the API."""
 
+from dataclasses import fields
 from typing import Any
 
 import orjson
@@ -8,7 +9,7 @@ from aiohttp import web
 from clusters.simulated.cluster import Cluster
 from clusters.simulated.errors import bad_request, not_found
 from clusters.simulated.exporter import forced_values
-from clusters.simulated.failures import LostReply
+from clusters.simulated.failures import Act, LostReply
 from clusters.simulated.resources import BY_KIND, NODES
 from clusters.simulated.server import Server
 
@@ -30,6 +31,8 @@ class Control:
             "DELETE /simulated/gpus/{node}/{index}": self._free_gpu,
             "POST /simulated/outage": self._outage,
             "POST /simulated/forget-rights": self._forget_rights,
+            "PUT /simulated/rights": self._rights,
+            "PUT /simulated/clock": self._clock,
             "PUT /simulated/latency": self._latency,
             "PUT /simulated/exporter": self._all_exporters,
             "PUT /simulated/exporter/{node}": self._one_exporter,
@@ -77,6 +80,23 @@ class Control:
     async def _forget_rights(self, request: web.Request) -> web.StreamResponse:
         """{"seconds": 5}: real seconds in which every object is forbidden; 0 ends them."""
         self._world.failures.forget_rights(await _number(request, "seconds"))
+        return _done()
+
+    async def _rights(self, request: web.Request) -> web.StreamResponse:
+        """{"denied": [{"verb": "create", "group": "batch", "resource": "jobs", "namespace": "a"}]}: see `Act`."""
+        denied = (await _body(request)).get("denied") or []
+        known = {each.name for each in fields(Act)}
+        if not all(isinstance(rule, dict) and known.issuperset(rule) for rule in denied):
+            raise bad_request(f"a denied act has no other fields than {sorted(known)}")
+        self._world.failures.denied = denied
+        return _done()
+
+    async def _clock(self, request: web.Request) -> web.StreamResponse:
+        """{"ahead": 30}: real seconds by which the server's clock is wrong, negative when it is late."""
+        ahead = (await _body(request)).get("ahead")
+        if isinstance(ahead, bool) or not isinstance(ahead, int | float):
+            raise bad_request("ahead must be a number")
+        self._world.failures.clock_ahead_s = float(ahead)
         return _done()
 
     async def _latency(self, request: web.Request) -> web.StreamResponse:

@@ -12,12 +12,26 @@ class LostReply:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What somebody wants to do. `resource` is a plural, with its subresource: "pods/log"."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+
+
 @dataclass(slots=True)
 class Failures:
     latency_s: float = 0.0
     outage_until: float = 0.0
     # Until then nobody has any right, as on a server that has just started and has not read its roles.
     rightless_until: float = 0.0
+    # What nobody may do: field of an act -> value; a field that is left out stands for any.
+    denied: list[dict[str, str]] = field(default_factory=list)
+    # How far the clock of the API server is ahead of the world's.
+    clock_ahead_s: float = 0.0
     lost_replies: list[LostReply] = field(default_factory=list)
     silent_exporters: set[str] = field(default_factory=set)
     all_exporters_silent: bool = False
@@ -34,8 +48,11 @@ class Failures:
     def start_outage(self, seconds: float) -> None:
         self.outage_until = asyncio.get_running_loop().time() + seconds
 
-    def rights_are_unknown(self) -> bool:
-        return asyncio.get_running_loop().time() < self.rightless_until
+    def denies(self, act: Act) -> bool:
+        """Whether the authorizer says no, in a review as well as in earnest."""
+        if asyncio.get_running_loop().time() < self.rightless_until:
+            return True
+        return any(all(getattr(act, key) == value for key, value in rule.items()) for rule in self.denied)
 
     def forget_rights(self, seconds: float) -> None:
         self.rightless_until = asyncio.get_running_loop().time() + seconds

@@ -59,7 +59,10 @@ EVENTS = Resource("", "v1", "events", "Event", short_names=("ev",))
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", status=True, echoes_deleted=True, short_names=("quota",))
 SECRETS = Resource("", "v1", "secrets", "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", short_names=("cm",))
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", echoes_deleted=True, short_names=("sa",))
+SERVICE_ACCOUNTS = Resource(
+    "", "v1", "serviceaccounts", "ServiceAccount", echoes_deleted=True, short_names=("sa",),
+    subresources=("token",),
+)  # fmt: skip
 JOBS = Resource("batch", "v1", "jobs", "Job", status=True, generation=True)
 DEPLOYMENTS = Resource(
     "apps", "v1", "deployments", "Deployment", status=True, generation=True, short_names=("deploy",),

@@ -7,14 +7,8 @@ from clusters.simulated.errors import unknown_path
 from clusters.simulated.resources import BY_PATH, RESOURCES, Resource
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-_REVIEWS = {
-    "name": "selfsubjectaccessreviews",
-    "singularName": "selfsubjectaccessreview",
-    "namespaced": False,
-    "kind": "SelfSubjectAccessReview",
-    "verbs": ["create"],
-}
-REVIEWS_GROUP = "authorization.k8s.io"
+# Questions that are answered and not stored: the kind of each group.
+REVIEWS = {"authorization.k8s.io": "SelfSubjectAccessReview", "authentication.k8s.io": "SelfSubjectReview"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ def _subresources(resource: Resource) -> tuple[str, ...]:
 
 
 def _groups() -> list[str]:
-    return sorted({resource.group for resource in RESOURCES if resource.group} | {REVIEWS_GROUP})
+    return sorted({resource.group for resource in RESOURCES if resource.group} | REVIEWS.keys())
 
 
 def _group(name: str) -> dict[str, Any]:
@@ -79,7 +73,7 @@ def _group(name: str) -> dict[str, Any]:
 
 
 def _resource_list(group: str, group_version: str) -> dict[str, Any]:
-    listed: list[dict[str, Any]] = [dict(_REVIEWS)] if group == REVIEWS_GROUP else []
+    listed: list[dict[str, Any]] = [_review(REVIEWS[group])] if group in REVIEWS else []
     for resource in RESOURCES:
         if resource.group == group:
             listed.append(_described(resource))
@@ -92,6 +86,11 @@ def _resource_list(group: str, group_version: str) -> dict[str, Any]:
                 for sub in _subresources(resource)
             ]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
+
+
+def _review(kind: str) -> dict[str, Any]:
+    name = kind.lower()
+    return {"name": f"{name}s", "singularName": name, "namespaced": False, "kind": kind, "verbs": ["create"]}
 
 
 def _described(resource: Resource) -> dict[str, Any]:

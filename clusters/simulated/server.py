@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from typing import Any
 
 import orjson
@@ -10,22 +11,25 @@ from aiohttp import web
 
 from clusters.simulated import patch
 from clusters.simulated.api import Deletion
-from clusters.simulated.authorization import ANONYMOUS, refusal
+from clusters.simulated.authorization import ANONYMOUS, refusal, wish_of
 from clusters.simulated.errors import (
     ApiError,
     bad_request,
     invalid_policy,
     method_not_allowed,
     unauthorized,
+    unknown_path,
     unsupported_media,
 )
 from clusters.simulated.evictions import evict
 from clusters.simulated.exporter import metrics_text
+from clusters.simulated.identity import ADMINISTRATOR, Identities, User
 from clusters.simulated.listing import Page, list_objects, selected
 from clusters.simulated.logs import LogRequest, follow_log, read_log
 from clusters.simulated.matching import Selection, parse_field_selector, parse_label_selector
-from clusters.simulated.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Obj, Resource
-from clusters.simulated.routing import REVIEWS_GROUP, Target, discovery, parse_path
+from clusters.simulated.resources import DEPLOYMENTS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, Obj, Resource
+from clusters.simulated.reviews import review
+from clusters.simulated.routing import Target, discovery, parse_path
 from clusters.simulated.scaling import read_scale, write_scale
 from clusters.simulated.watching import Watch, WatchOptions, check_version, error_event
 from clusters.simulated.world import World
@@ -33,6 +37,7 @@ from clusters.simulated.world import World
 logger = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/version", "/readyz", "/livez", "/healthz")
+_USER: web.RequestKey[User] = web.RequestKey("user", User)
 _MAX_BODY = 3 * 1024 * 1024
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -42,7 +47,7 @@ class Server:
 
     def __init__(self, world: World, token: str) -> None:
         self._world = world
-        self._token = token
+        self._identities = Identities(world.store, token)
         self._streams: set[Watch] = set()
         self._connections: set[asyncio.Transport] = set()
 
@@ -54,6 +59,7 @@ class Server:
             method, _, path = route.partition(" ")
             application.router.add_route(method, path, handler)
         application.router.add_route("*", "/{path:.*}", self._kubernetes)
+        application.on_response_prepare.append(self._set_clock)
         application.on_shutdown.append(self._on_shutdown)
         return application
 
@@ -88,12 +94,12 @@ class Server:
         path, failures = request.path, self._world.failures
         if path.startswith("/exporter/"):
             return await handler(request)
-        is_known = self._authenticate(request)
+        user = request[_USER] = self._authenticate(request)
         if path.startswith("/simulated/"):
-            if not is_known:
-                raise unauthorized()
+            if user.name != ADMINISTRATOR:
+                raise unauthorized() if user.name == ANONYMOUS else unknown_path()
             return await handler(request)
-        if not is_known and (path.rstrip("/") not in _OPEN_PATHS):
+        if user.name == ANONYMOUS and (path.rstrip("/") not in _OPEN_PATHS):
             raise refusal(ANONYMOUS, request.method, path, watches=_watches(request))
         if failures.api_is_out():
             return _hang_up(request)
@@ -101,14 +107,16 @@ class Server:
             await asyncio.sleep(failures.latency_s)
         return await handler(request)
 
-    def _authenticate(self, request: web.Request) -> bool:
-        """Whether the request is the token's; what brings no bearer token at all is anonymous. Raises 401 else."""
+    def _authenticate(self, request: web.Request) -> User:
+        """Whose token it is; what brings no bearer token at all is anonymous. Raises 401 else."""
         scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given:
-            return False
-        if given != self._token:
-            raise unauthorized()
-        return True
+            return User(ANONYMOUS, ("system:unauthenticated",))
+        return self._identities.user_of(given)
+
+    async def _set_clock(self, _request: web.Request, response: web.StreamResponse) -> None:
+        if ahead := self._world.failures.clock_ahead_s:
+            response.headers["Date"] = formatdate(self._world.clock.now() + ahead, usegmt=True)
 
     async def _exporter(self, request: web.Request) -> web.StreamResponse:
         node = request.match_info["node"]
@@ -123,21 +131,22 @@ class Server:
             return _json(self._world.version())
         if path in _OPEN_PATHS:
             return web.Response(text="ok")
-        if request.method == "POST" and path == f"/apis/{REVIEWS_GROUP}/v1/selfsubjectaccessreviews":
-            return await _review(request)
+        if request.method == "POST" and (ask := review(path)):
+            return _json(ask(self._world.failures, request[_USER], await _body(request)), 201)
         document = discovery(path)
         if document is not None:
             return _json(document)
         target = parse_path(path)
-        if self._world.failures.rights_are_unknown():
-            raise refusal("simulated", request.method, path, watches=_watches(request))
+        wish = wish_of(request.method, path, watches=_watches(request))
+        if wish and self._world.failures.denies(wish.act):
+            raise refusal(request[_USER].name, request.method, path, watches=_watches(request))
         answer = await self._dispatch(request, target)
         if self._world.failures.takes_reply(request.method, target.resource.kind):
             return _hang_up(request)
         return answer
 
     async def _dispatch(self, request: web.Request, target: Target) -> web.StreamResponse:
-        if target.subresource in ("log", "eviction", "scale"):
+        if target.subresource in ("log", "eviction", "scale", "token"):
             return await self._subresource(request, target)
         method = request.method
         if method == "GET":
@@ -249,6 +258,9 @@ class Server:
             await _body(request)
             evict(self._world, target.namespace, target.name)
             return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+        if target.subresource == "token" and method == "POST":
+            account = self._world.api.read(SERVICE_ACCOUNTS, target.namespace, target.name)
+            return _json(self._identities.issue(account, await _body(request)), 201)
         if target.subresource == "scale" and resource in (DEPLOYMENTS, REPLICA_SETS):
             key = (target.namespace, target.name)
             if method == "GET":
@@ -334,13 +346,6 @@ async def _deletion(request: web.Request) -> Deletion:
         version=conditions.get("resourceVersion"),
         dry_run=_dry_run(request) or "All" in (body.get("dryRun") or ()),
     )
-
-
-async def _review(request: web.Request) -> web.StreamResponse:
-    body = await _body(request)
-    review = body if isinstance(body, dict) else {}
-    answer = {"kind": "SelfSubjectAccessReview", "apiVersion": f"{REVIEWS_GROUP}/v1", "metadata": {}}
-    return _json({**answer, "spec": review.get("spec") or {}, "status": {"allowed": True}}, 201)
 
 
 def _patch_kind(request: web.Request) -> str:

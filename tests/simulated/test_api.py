@@ -88,17 +88,10 @@ def test_discovery_names_groups_and_kinds(cluster: SimulatedCluster) -> None:
     groups = {group["name"] for group in cluster.request("GET", "/apis")[1]["groups"]}
     kinds = {each["name"] for each in cluster.request("GET", "/apis/batch/v1")[1]["resources"]}
 
-    assert groups == {"apps", "batch", "scheduling.k8s.io", "authorization.k8s.io"}
+    assert groups == {"apps", "batch", "scheduling.k8s.io", "authorization.k8s.io", "authentication.k8s.io"}
     assert kinds == {"jobs", "jobs/status"}
     assert cluster.request("GET", "/apis/batch/v2")[0] == 404
     assert cluster.request("GET", "/api/v1/unicorns")[0] == 404
-
-
-def test_a_review_of_rights_allows_everything(cluster: SimulatedCluster) -> None:
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    code, answer = cluster.request("POST", path, {"spec": {"resourceAttributes": {"verb": "get"}}})
-
-    assert (code, answer["status"]["allowed"]) == (201, True)
 
 
 def test_a_created_object_has_identity_and_defaults(corner: Corner) -> None:
