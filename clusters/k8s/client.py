@@ -102,6 +102,14 @@ class Client:
             raise Unreachable("the answer is not a JSON object: is this a Kubernetes API server?")
         return parsed
 
+    def date(self, path: str) -> str:
+        """Return the time of day that the server puts on an answer, as it wrote it; empty when it wrote none."""
+        response = self._send("GET", path, None, (None, ""), READ_TIMEOUT_S)
+        data = self._read(response)
+        if not 200 <= response.status < 300:
+            raise error_of(response.status, _parse(data) or {})
+        return str(response.headers.get("Date") or "")
+
     def stream(self, path: str, *, query: Query, read_timeout_s: float) -> ByteStream:
         """Open a long answer. Raise a GatewayError when it does not start with status 200 or 204."""
         response = self._send("GET", path, query, (None, ""), read_timeout_s)

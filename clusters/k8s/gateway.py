@@ -10,7 +10,7 @@ from urllib.parse import quote
 from clusters.k8s import logs
 from clusters.k8s.client import ByteStream, Client, Query
 from clusters.k8s.connection import ClusterAccess, Connection
-from clusters.k8s.values import Gone, JsonObject, Unreachable, error_of
+from clusters.k8s.values import Gone, JsonObject, NotFound, Unreachable, error_of
 
 # Where each kind lives, and whether in a namespace.
 _PATHS: Mapping[str, tuple[str, bool]] = {
@@ -24,7 +24,12 @@ _PATHS: Mapping[str, tuple[str, bool]] = {
     "deployments": ("/apis/apps/v1", True),
     "replicasets": ("/apis/apps/v1", True),
     "priorityclasses": ("/apis/scheduling.k8s.io/v1", False),
+    "serviceaccounts": ("/api/v1", True),
+    "mutatingadmissionpolicies": ("/apis/admissionregistration.k8s.io/v1", False),
+    "mutatingadmissionpolicybindings": ("/apis/admissionregistration.k8s.io/v1", False),
 }
+_ACCESS = "authorization.k8s.io/v1"
+_MYSELF = "authentication.k8s.io/v1"
 _PAGE = 500
 # A list that changes faster than its pages are read starts over this often.
 _LIST_TRIES = 3
@@ -129,6 +134,41 @@ class Gateway:
     def version(self) -> JsonObject:
         """Return what the server says of itself: gitVersion, major, minor."""
         return self._client.call("GET", "/version")
+
+    def date(self) -> str:
+        """Return the server's time of day as an HTTP date, in whole seconds; empty when it tells none."""
+        return self._client.date("/version")
+
+    def group_versions(self) -> frozenset[str]:
+        """Return which API groups the server knows: "batch/v1", ... The core group is not among them."""
+        groups = self._client.call("GET", "/apis").get("groups") or []
+        return frozenset(each["groupVersion"] for group in groups for each in group.get("versions") or [])
+
+    def kinds(self, group_version: str) -> frozenset[str]:
+        """Return the kinds of one API group by their plural names; none when the server does not know it."""
+        try:
+            listed = self._client.call("GET", f"/apis/{quote(group_version)}")
+        except NotFound:
+            return frozenset()
+        return frozenset(each["name"] for each in listed.get("resources") or [])
+
+    def may(self, attributes: JsonObject) -> bool:
+        """Ask whether our account may do this: verb, group, resource, subresource, namespace, name."""
+        body = {"apiVersion": _ACCESS, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
+        answer = self._client.call("POST", f"/apis/{_ACCESS}/selfsubjectaccessreviews", body=body)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    def user_name(self) -> str:
+        """Return the name under which the server knows our account."""
+        body = {"apiVersion": _MYSELF, "kind": "SelfSubjectReview"}
+        answer = self._client.call("POST", f"/apis/{_MYSELF}/selfsubjectreviews", body=body)
+        return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
+
+    def request_token(self, namespace: str, account: str, *, seconds: int) -> JsonObject:
+        """Return a new token of a service account and when it ends: {"token": ..., "expirationTimestamp": ...}."""
+        body = {"apiVersion": _MYSELF, "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}}
+        answer = self._client.call("POST", _path("serviceaccounts", namespace, account) + "/token", body=body)
+        return dict(answer.get("status") or {})
 
     def _list_pages(self, path: str, labels: str, fields: str) -> JsonObject:
         items: list[JsonObject] = []

@@ -77,3 +77,8 @@ def audit_log(user: User, wanted: AuditFilter) -> QuerySet[AuditEvent]:
     if wanted.action:
         events = events.filter(action__startswith=wanted.action)
     return events
+
+
+def team_namespaces() -> list[str]:
+    """Return the namespaces of all teams, the oldest team's first: each has one of this name on every cluster."""
+    return list(Team.objects.order_by("pk").values_list("namespace", flat=True))

@@ -1,7 +1,11 @@
 """The rights that the portal asks for: few, and none that leads to more."""
 
+import yaml
+
 from clusters.k8s import gateway
 from clusters.manifests import rights
+from clusters.manifests.rights import Act
+from clusters.manifests.text import to_yaml
 
 DANGEROUS = {"secrets", "pods/exec", "pods/attach", "pods/binding", "serviceaccounts/token", "*"}
 
@@ -29,7 +33,8 @@ def test_writing_is_granted_by_namespace_and_never_for_the_whole_cluster() -> No
 
 
 def test_every_kind_that_is_granted_is_one_that_the_gateway_knows() -> None:
-    granted = {kind.partition("/")[0] for right in (*rights.EVERYWHERE, *rights.IN_TEAMS) for kind in right.resources}
+    asked = (*rights.EVERYWHERE, *rights.IN_TEAMS, *rights.POLICY, rights.renewal())
+    granted = {kind.partition("/")[0] for right in asked for kind in right.resources}
 
     assert granted <= gateway._PATHS.keys()
 
@@ -39,3 +44,62 @@ def test_objects_come_in_the_order_in_which_they_can_be_created() -> None:
 
     assert kinds.index("Namespace") < kinds.index("ServiceAccount")
     assert kinds.index("ClusterRole") < kinds.index("ClusterRoleBinding") < kinds.index("RoleBinding")
+
+
+def test_what_is_optional_is_left_out_unless_asked_for_and_is_tied_to_one_name() -> None:
+    plain = {body["metadata"]["name"] for body in rights.objects()}
+    bodies = rights.objects(with_policy=True, with_renewal=True)
+    optional = [body for body in bodies if body["metadata"]["name"] not in plain]
+
+    assert {body["kind"] for body in optional} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    names = [rule["resourceNames"] for body in optional for rule in body.get("rules", ())]
+    assert names == [["muster-pin"], ["muster-pin"], ["muster"]]
+
+
+MISSING = [
+    Act("team-vision", "batch", "jobs", "create"),
+    Act("team-vision", "batch", "jobs", "patch"),
+    Act("team-vision", "", "pods/log", "get"),
+    Act("", "", "nodes", "list"),
+    Act("", "", "pods", "list"),
+]
+
+
+def test_what_is_missing_is_granted_exactly_and_to_the_account_that_lacks_it() -> None:
+    role, binding, team_role, team_binding = rights.grants(MISSING, "system:serviceaccount:ops:portal")
+
+    assert (role["kind"], role["rules"]) == (
+        "ClusterRole", [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}],
+    )  # fmt: skip
+    assert (team_role["kind"], team_role["metadata"]["namespace"]) == ("Role", "team-vision")
+    assert team_role["rules"] == [
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "patch"]},
+    ]
+    for each, of in ((binding, role), (team_binding, team_role)):
+        assert each["subjects"] == [{"kind": "ServiceAccount", "name": "portal", "namespace": "ops"}]
+        assert each["roleRef"]["name"] == of["metadata"]["name"]
+
+
+def test_what_is_missing_another_day_becomes_another_role() -> None:
+    today, tomorrow = (rights.grants(acts, "ann")[0]["metadata"]["name"] for acts in (MISSING[:1], MISSING[1:2]))
+
+    assert today != tomorrow
+    assert rights.grants(MISSING[:1], "ann")[0]["metadata"]["name"] == today
+    assert rights.grants(MISSING[:1], "ann")[1]["subjects"][0]["kind"] == "User"
+
+
+def test_every_act_is_asked_about_once_with_its_subresource_apart() -> None:
+    acts = [act for right in rights.IN_TEAMS for act in right.acts("team-vision")]
+
+    assert len(acts) == len(set(acts)) == 11
+    log = next(act for act in acts if act.resource == "pods/log").attributes()
+    assert (log["resource"], log["subresource"], log["namespace"]) == ("pods", "log", "team-vision")
+
+
+def test_the_text_reads_back_as_the_objects_and_has_no_anchors() -> None:
+    bodies = rights.objects(["team-vision"], with_policy=True)
+    text = to_yaml(bodies)
+
+    assert list(yaml.safe_load_all(text)) == bodies
+    assert "&id" not in text

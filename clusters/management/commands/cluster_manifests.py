@@ -1,0 +1,43 @@
+"""`manage.py cluster_manifests`: what the administrator of a cluster applies before it is registered."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from clusters.manifests import rights
+from clusters.manifests.adapters import born_pinned
+from clusters.manifests.text import to_yaml
+from portal.identity.selectors import team_namespaces
+
+
+class Command(BaseCommand):
+    """Prints YAML for `kubectl apply -f -`."""
+
+    help = "Print the account and roles that the portal needs on a cluster, as YAML for kubectl apply."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument(
+            "--namespace",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="a namespace of a team; repeatable. Without it: those of all teams",
+        )
+        parser.add_argument(
+            "--level",
+            choices=["L0", "B"],
+            default="L0",
+            help="B adds the policy by which Kubernetes 1.36 and newer pin the pods of a gang at their creation",
+        )
+        parser.add_argument("--renew-token", action="store_true", help="let the account renew its own token")
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        """Print."""
+        level_b = options["level"] == "B"
+        namespaces = options["namespace"] or team_namespaces()
+        objects = rights.objects(namespaces, with_policy=level_b, with_renewal=options["renew_token"])
+        policy = born_pinned.objects(settings.MUSTER_DOMAIN) if level_b else []
+        self.stdout.write(to_yaml([*objects, *policy]), ending="")
