@@ -9,11 +9,13 @@ from rest_framework.decorators import action
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.response import Response
 
-from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
+from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, Severity, TopologyLevel
 from clusters.permissions import can_administer_supply
+from clusters.probe.card import Line, card_of
 from clusters.selectors.capacity import FlavorCapacity, free_by_cluster
 from clusters.selectors.clusters import state_of
 from clusters.selectors.nodes import all_nodes
+from clusters.services.findings import ask_for_checks
 from clusters.services.flavors import create_flavor, delete_flavor, update_flavor
 from clusters.services.registration import Level, register_cluster, set_levels, update_cluster
 from portal.core import clock
@@ -117,6 +119,27 @@ class ClusterPatch(serializers.Serializer[Cluster]):
     is_enabled = serializers.BooleanField(required=False)
 
 
+class CheckOut(serializers.Serializer[Line]):
+    """One check of a cluster in words. Only administrators are told details, advice and what to apply."""
+
+    code = serializers.CharField()
+    severity = serializers.ChoiceField(Severity.choices)
+    title = serializers.CharField()
+    sentence = serializers.CharField()
+    since = serializers.DateTimeField()
+    details = serializers.ListField(child=serializers.CharField())
+    advice = serializers.CharField()
+    yaml = serializers.CharField()
+
+
+class ChecksOut(serializers.Serializer[Any]):
+    """The checks of a cluster, the worst first; `probed_at`: when all were last made, `probe_asked_at`: asked for."""
+
+    probed_at = serializers.DateTimeField(allow_null=True)
+    probe_asked_at = serializers.DateTimeField(allow_null=True)
+    checks = CheckOut(many=True)
+
+
 class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Cluster]):
     """The clusters; administrators register and change them."""
 
@@ -164,6 +187,26 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.
         levels = [Level(**each) for each in given.validated_data["levels"]]
         version = given.validated_data["version"]
         return self._answer(set_levels(actor=actor_of(request), cluster=cluster, version=version, levels=levels))
+
+    @extend_schema(methods=["GET"], responses=ChecksOut)
+    @extend_schema(methods=["POST"], request=None, responses={202: ChecksOut})
+    @action(detail=True, methods=["get", "post"])
+    def probe(self, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
+        """Read what the checks found (members: problems alone), or ask for all of them anew.
+
+        409 `cluster_disabled`: nobody watches it.
+        """
+        cluster = self.get_object()
+        is_read = request.method == "GET"
+        if not is_read:
+            ask_for_checks(actor=actor_of(request), cluster=cluster)
+            cluster.refresh_from_db(fields=["probe_asked_at"])
+        told = {
+            "probed_at": cluster.probed_at,
+            "probe_asked_at": cluster.probe_asked_at,
+            "checks": card_of(cluster.findings.all(), request.user),
+        }
+        return Response(ChecksOut(told).data, status=status.HTTP_200_OK if is_read else status.HTTP_202_ACCEPTED)
 
     def _answer(self, cluster: Cluster, code: int = status.HTTP_200_OK) -> Response:
         stored = self.get_queryset().get(pk=cluster.pk)

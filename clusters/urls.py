@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from clusters.views import clusters, flavors, fleet, node, registration
+from clusters.views import checks, clusters, flavors, fleet, node, registration
 
 app_name = "clusters"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("console/clusters/new/", registration.new, name="new"),
     path("console/clusters/<slug:name>/edit/", registration.edit, name="edit"),
     path("console/clusters/<slug:name>/levels/", registration.levels, name="levels"),
+    path("console/clusters/<slug:name>/checks/", checks.ask, name="ask_checks"),
     path("console/flavors/", flavors.flavors, name="flavors"),
     path("console/flavors/<int:pk>/", flavors.edit, name="flavor"),
     path("console/flavors/<int:pk>/remove/", flavors.remove, name="remove_flavor"),

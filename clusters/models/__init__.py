@@ -1,6 +1,7 @@
 """Rows of the supply: clusters, nodes, what runs on them, what they measure."""
 
 from clusters.models.cluster import Cluster, Dispatch, TopologyLevel
+from clusters.models.finding import ClusterFinding, Severity
 from clusters.models.flavor import ResourceFlavor
 from clusters.models.node import Node, NodeAccelerator, NodeEvent
 from clusters.models.observed import ObservedObject, ObservedPod, PersistentClaim
@@ -8,6 +9,7 @@ from clusters.models.telemetry import GpuSample, JobMinute, NodeMinute
 
 __all__ = [
     "Cluster",
+    "ClusterFinding",
     "Dispatch",
     "GpuSample",
     "JobMinute",
@@ -19,5 +21,6 @@ __all__ = [
     "ObservedPod",
     "PersistentClaim",
     "ResourceFlavor",
+    "Severity",
     "TopologyLevel",
 ]

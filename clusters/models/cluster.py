@@ -39,6 +39,9 @@ class Cluster(TimestampedModel):
     # The last complete list of nodes and pods; null until the first one: nothing is placed before it.
     synced_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=300, blank=True)
+    # When a person last asked for the checks, and when all of them were last made.
+    probe_asked_at = models.DateTimeField(null=True)
+    probed_at = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 
     def __str__(self) -> str:

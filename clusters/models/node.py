@@ -25,6 +25,8 @@ class Node(TimestampedModel):
     cpu_milli = models.BigIntegerField(default=0)
     memory_mib = models.BigIntegerField(default=0)
     pods = models.PositiveIntegerField(default=0)
+    # What else it can allocate, by resource name: devices of any kind, those without a flavor among them.
+    extended = models.JSONField(default=dict)
     # What pods that are not ours hold here.
     foreign_cpu_milli = models.BigIntegerField(default=0)
     foreign_memory_mib = models.BigIntegerField(default=0)

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from django.db.models import Count, F, Q, QuerySet
 
-from clusters.models import Cluster, TopologyLevel
+from clusters.models import Cluster, ClusterFinding, TopologyLevel
 from clusters.selectors.capacity import FlavorCapacity, free_by_cluster, is_stale
+from clusters.selectors.findings import as_findings, stored_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,15 @@ class ClusterRow:
     nodes: int
     nodes_ready: int
     capacities: Sequence[FlavorCapacity]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInDetail:
+    """A cluster with what its page shows of it."""
+
+    cluster: Cluster
+    levels: Sequence[TopologyLevel]
+    findings: Sequence[ClusterFinding]
 
 
 def state_of(cluster: Cluster, now: datetime) -> str:
@@ -43,12 +53,13 @@ def cluster_rows(now: datetime) -> list[ClusterRow]:
     ]
 
 
-def cluster_with_levels(name: str) -> tuple[Cluster, list[TopologyLevel]] | None:
-    """Return a cluster and its levels, widest first, in one query; None if there is none of that name."""
+def cluster_in_detail(name: str) -> ClusterInDetail | None:
+    """Return a cluster, its levels (widest first) and findings in one query; None if there is none of that name."""
     # One row a level, and one for a cluster without any.
     rows = list(
         Cluster.objects.filter(name=name)
         .annotate(depth=F("levels__depth"), level_name=F("levels__name"), label_key=F("levels__label_key"))
+        .annotate(stored_findings=stored_findings())
         .order_by("depth")
     )
     if not rows:
@@ -58,7 +69,7 @@ def cluster_with_levels(name: str) -> tuple[Cluster, list[TopologyLevel]] | None
         for row in rows
         if row.depth is not None
     ]
-    return rows[0], levels
+    return ClusterInDetail(rows[0], levels, as_findings(rows[0].stored_findings))
 
 
 def enabled_clusters() -> QuerySet[Cluster]:

@@ -55,7 +55,7 @@ def register_cluster(
     _clean(cluster)
     cluster.save()
     _write_levels(cluster, levels)
-    record(actor, "cluster.registered", _target(cluster), after={**_shown(cluster), "levels": _named(levels)})
+    record(actor, "cluster.registered", target_of(cluster), after={**_shown(cluster), "levels": _named(levels)})
     return cluster
 
 
@@ -89,7 +89,7 @@ def update_cluster(
     current.save(update_fields=["server", "ca_data", "token", "exporter_url", "is_enabled", "version", "updated_at"])
     changed = {key: value for key, value in _shown(current).items() if before[key] != value}
     after = changed | ({"token": "replaced"} if kubeconfig else {})
-    record(actor, "cluster.updated", _target(current), before={key: before[key] for key in changed}, after=after)
+    record(actor, "cluster.updated", target_of(current), before={key: before[key] for key in changed}, after=after)
     return current
 
 
@@ -109,7 +109,7 @@ def set_levels(*, actor: Actor, cluster: Cluster, version: int, levels: Sequence
     record(
         actor,
         "cluster.levels_set",
-        _target(current),
+        target_of(current),
         before={"levels": _named(before)},
         after={"levels": _named(levels)},
     )
@@ -186,5 +186,6 @@ def _named(levels: Sequence[Level]) -> list[list[str]]:
     return [[level.name, level.label_key] for level in levels]
 
 
-def _target(cluster: Cluster) -> Target:
+def target_of(cluster: Cluster) -> Target:
+    """Return the cluster as the audit log names it."""
     return Target(type="cluster", id=str(cluster.pk), label=cluster.name)

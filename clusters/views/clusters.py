@@ -13,8 +13,9 @@ from django.views.decorators.http import require_GET
 
 from clusters.models import Cluster
 from clusters.permissions import can_administer_supply
+from clusters.probe.card import card_of
 from clusters.selectors import telemetry
-from clusters.selectors.clusters import cluster_rows, cluster_with_levels, state_of
+from clusters.selectors.clusters import cluster_in_detail, cluster_rows, state_of
 from clusters.selectors.heat import Row, heat_map
 from clusters.selectors.slots import slots_now
 from clusters.selectors.topology import Domain, Holder, cluster_map
@@ -43,10 +44,10 @@ def clusters(request: Request) -> HttpResponse:
 @require_GET
 def cluster(request: Request, name: str) -> HttpResponse:
     """Show a cluster: `?flavor=` shows these GPUs alone, `?job=` marks the nodes of a job that the person may see."""
-    found = cluster_with_levels(name)
+    found = cluster_in_detail(name)
     if found is None:
         raise Http404
-    shown, levels = found
+    shown, levels = found.cluster, found.levels
     now = clock.now()
     root = cluster_map(shown, holders_of(shown, request.user), levels=levels)
     flavor, run = request.GET.get("flavor", ""), request.GET.get("job", "")
@@ -63,6 +64,7 @@ def cluster(request: Request, name: str) -> HttpResponse:
         "mine": _mine(heat.rows, run),
         "clear_job_url": address(request, job=""),
         "chart": cluster_chart(shown, now),
+        "checks": card_of(found.findings, request.user),
         "may_administer": can_administer_supply(request.user),
         "live_url": stream_url(f"cluster:{shown.pk}", f"telemetry:{shown.pk}"),
     }

@@ -51,6 +51,7 @@ class NodeView:
     cpu_milli: int
     memory_mib: int
     pods: int
+    extended: Mapping[str, int]
     devices: Devices
     resource_version: str = field(compare=False)
 
@@ -95,6 +96,7 @@ def node_view(node: Json, flavors: Iterable[FlavorSelector]) -> NodeView:
         cpu_milli=amount("cpu", allocatable.get("cpu", 0)),
         memory_mib=amount("memory", allocatable.get("memory", 0)) // 2**20,
         pods=amount("pods", allocatable.get("pods", 0)),
+        extended=_extended(allocatable),
         devices=_devices(labels, status, flavors),
         resource_version=metadata.get("resourceVersion") or "",
     )
@@ -152,6 +154,16 @@ def _devices(labels: Json, status: Json, flavors: Iterable[FlavorSelector]) -> d
         if labels.get(flavor.label_key) == flavor.label_value
     }
     return {flavor: counts for flavor, counts in devices.items() if any(counts)}
+
+
+def _extended(allocatable: Json) -> dict[str, int]:
+    """Resources outside of Kubernetes' own names: what device plug-ins offer."""
+    own = ("kubernetes.io/", "hugepages-", "attachable-volumes-")
+    return {
+        name: amount(name, quantity)
+        for name, quantity in sorted(allocatable.items())
+        if "/" in name and not name.startswith(own) and ".kubernetes.io/" not in name
+    }
 
 
 def _condition(condition: Json) -> dict[str, object]:

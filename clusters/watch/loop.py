@@ -15,6 +15,7 @@ from clusters.watch.hints import Hints
 from clusters.watch.inbox import Batch, Inbox
 from clusters.watch.inventory import Catalogue
 from clusters.watch.mirror import Mirror, sources
+from clusters.watch.prober import Prober
 from clusters.watch.reflector import Reflector
 from portal.core import clock
 from portal.core.publish import publish
@@ -71,7 +72,8 @@ class ClusterLoop(threading.Thread):
         self._gateway = Gateway(cluster)
         self._pulse = Pulse(self._gateway, cluster=cluster.name)
         self._reflectors = [Reflector(self._gateway, source, self._inbox, cluster=cluster.name) for source in sources()]
-        self._threads: list[Pulse | Reflector] = [self._pulse, *self._reflectors]
+        self._prober = Prober(self._gateway, cluster)
+        self._threads: list[Pulse | Reflector | Prober] = [self._pulse, *self._reflectors, self._prober]
         self._pending = Batch()
         self._is_loaded = False
         self._is_synced = False
@@ -91,6 +93,10 @@ class ClusterLoop(threading.Thread):
                 self._log.exception("mirror_error")
                 self._recover()
         connection.close()
+
+    def ask_for_checks(self, asked_at: datetime | None) -> None:
+        """Let the checks be made anew if they were asked for since they were last made."""
+        self._prober.ask(asked_at)
 
     def stop(self) -> None:
         """End soon; the batch at hand is finished first."""
@@ -122,7 +128,9 @@ class ClusterLoop(threading.Thread):
             self._is_loaded = True
         self._hints.ask(self._mirror.apply(self._pending))
         self._pending = Batch()
-        self._is_synced = True
+        if not self._is_synced:
+            self._is_synced = True
+            self._prober.nodes_are_known()
 
     def _note_life(self) -> None:
         """Write when the cluster was last heard of, and what is wrong with it, if either changed.

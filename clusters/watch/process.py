@@ -63,6 +63,8 @@ class WatchProcess:
         for pk, (wanted, cluster) in clusters.items():
             if pk not in self._loops:
                 self._start(wanted, cluster)
+            else:
+                self._loops[pk][1].ask_for_checks(cluster.probe_asked_at)
 
     def _clusters(self) -> dict[int, tuple[Wanted, Cluster]]:
         flavors = _flavors()

@@ -31,6 +31,8 @@ STATES = {
     "not_ready": Look(_("Not ready"), "bad", "octagon-x"),
     "cordoned": Look(_("Cordoned"), "warn", "triangle"),
     "warning": Look(_("Warning"), "warn", "triangle"),
+    "problem": Look(_("Problem"), "bad", "octagon-x"),
+    "ok": Look(_("Fine"), "good", "check"),
     "stale": Look(_("Stale"), "neutral", "question"),
 }
 UNKNOWN = Look(_("Unknown"), "neutral", "question")

@@ -1,0 +1,54 @@
+"""What the API server says about itself: version, clock, and which engines it knows."""
+
+import re
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+from clusters.models import Severity
+from clusters.services.findings import Finding
+
+# The first with scheduling gates and pods whose affinity may change while they stand at one, for good.
+OLDEST = (1, 30)
+MOST_SKEW_S = 5.0
+NATIVE_GANGS = "scheduling.k8s.io/v1beta1"
+# API group -> the engine that brings it.
+ENGINES = {"kueue.x-k8s.io": "Kueue", "scheduling.volcano.sh": "Volcano", "scheduling.run.ai": "KAI"}
+
+
+def version(document: Mapping[str, object]) -> Finding:
+    """Refuse what is older than the mechanism that starts gangs."""
+    text = str(document.get("gitVersion") or "")
+    found = re.match(r"v?(\d+)\.(\d+)", text)
+    if found is None:
+        return Finding("version", Severity.UNKNOWN, {"version": text[:60]})
+    is_old = (int(found[1]), int(found[2])) < OLDEST
+    numbers = {"version": text[:60], "oldest": ".".join(map(str, OLDEST)), "is_old": is_old}
+    return Finding("version", Severity.PROBLEM if is_old else Severity.OK, numbers)
+
+
+def clock_skew(told: str, before: datetime, after: datetime) -> Finding:
+    """Compare the server's time of day with ours, taken before it was asked and after it answered.
+
+    The header has whole seconds, so the server means any moment of that second, and we saw any moment between.
+    Only what neither explains is skew: positive when the server is ahead.
+    """
+    try:
+        server = parsedate_to_datetime(told)
+        late, early = (server - after).total_seconds(), (server - before).total_seconds() + 1.0
+    except (ValueError, TypeError):
+        return Finding("clock", Severity.UNKNOWN)
+    skew_s = late if late > 0 else min(early, 0.0)
+    severity = Severity.WARNING if abs(skew_s) > MOST_SKEW_S else Severity.OK
+    return Finding("clock", severity, {"seconds": round(skew_s), "most": round(MOST_SKEW_S)})
+
+
+def native_gangs(group_versions: Collection[str]) -> Finding:
+    """Tell whether the scheduler of the cluster itself can bind all pods of a gang or none."""
+    return Finding("native_gangs", Severity.OK, {"is_offered": NATIVE_GANGS in group_versions})
+
+
+def engines(group_versions: Collection[str]) -> Finding:
+    """Tell which other engines are installed."""
+    groups = {each.partition("/")[0] for each in group_versions}
+    return Finding("engines", Severity.OK, {"found": [name for group, name in ENGINES.items() if group in groups]})
