@@ -39,11 +39,6 @@ def rights(gateway: Gateway, namespaces: Iterable[str]) -> Finding:
     return Finding("rights", Severity.PROBLEM if missing else Severity.OK, numbers)
 
 
-def acts_of(rows: object) -> list[Act]:
-    """Read the missing acts back out of a finding."""
-    return [Act(*row) for row in rows] if isinstance(rows, list) else []
-
-
 def life_of(token: str) -> Life | None:
     """Read when a token begins and ends, without asking whether it is genuine: it is ours. None: it does not say.
 

@@ -3,11 +3,10 @@
 from django.conf import settings
 
 from clusters.manifests.adapters import born_pinned
-from clusters.manifests.rights import POLICY, grants, renewal, service_account
+from clusters.manifests.rights import POLICY, Act, grants, renewal, service_account
 from clusters.manifests.text import to_yaml
 from clusters.manifests.values import Json
 from clusters.models import ClusterFinding
-from clusters.probe.access import acts_of
 
 
 def yaml_for(finding: ClusterFinding) -> str:
@@ -19,7 +18,7 @@ def _objects(finding: ClusterFinding) -> list[Json]:
     user = str(finding.numbers.get("user") or "")
     kind = finding.numbers.get("is")
     if finding.code == "rights":
-        return grants(acts_of(finding.numbers.get("missing")), user)
+        return grants((Act(*row) for row in finding.numbers.get("missing") or ()), user)
     if finding.code == "policy" and kind in ("missing", "altered", "forbidden"):
         looks = [act for right in POLICY for act in right.acts()] if kind == "forbidden" else []
         return [*grants(looks, user), *born_pinned.objects(settings.MUSTER_DOMAIN)]

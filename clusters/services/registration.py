@@ -168,7 +168,7 @@ def _write_levels(cluster: Cluster, levels: Sequence[Level]) -> None:
 
 def _clean(cluster: Cluster) -> None:
     try:
-        cluster.full_clean(exclude=["token", "heard_at", "synced_at"])
+        cluster.full_clean(exclude=["token", "heard_at", "synced_at", "probe_asked_at", "probed_at"])
     except ValidationError as error:
         raise InvalidInputError(error.message_dict) from None
 
