@@ -5,15 +5,13 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from jobs import transitions
+from jobs.jobspec.checks import LABELS_MAX, REPLICAS_MAX
 from jobs.models import Attempt, Job
 from jobs.transitions import Event
 from portal.core import audit, clock
 from portal.core.audit import Actor, Target
 from portal.core.enqueue import enqueue
 from portal.core.errors import DomainError
-
-MAX_REPLICAS = 100
-MAX_LABELS = 20
 
 
 @transaction.atomic
@@ -38,24 +36,24 @@ def cancel_job(*, actor: Actor, job: Job) -> None:
         audit.record(actor, "job.cancel", _target(job), after={"cancel_requested": True})
         transitions.tell(job, Event("cancel_requested", actor=actor.name))
     elif not live.exists():
-        raise DomainError(_("%(job)s is over already.") % {"job": job.full_name}, code="already_over")
+        raise _over(job)
 
 
 @transaction.atomic
 def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
-    """Set how many replicas a service wants. Raise DomainError when it is not a service, is over or waits whole."""
+    """Set how many replicas a service wants. Raise DomainError when it is no service, ends, or waits whole."""
     if not job.is_service:
         raise DomainError(_("Only services can be scaled."), code="not_a_service")
     if not replicas and job.state == Job.State.QUEUED:
         text = _("It has not started: cancel it, or ask for one replica or more.")
         raise DomainError(text, code="not_started", field="replicas")
-    if not 0 <= replicas <= MAX_REPLICAS:
-        text = _("Replicas must be from 0 to %(most)d.") % {"most": MAX_REPLICAS}
-        raise DomainError(text, code="out_of_range", field="replicas", numbers={"most": MAX_REPLICAS})
+    if not 0 <= replicas <= REPLICAS_MAX:
+        text = _("Replicas must be from 0 to %(most)d.") % {"most": REPLICAS_MAX}
+        raise DomainError(text, code="out_of_range", field="replicas", numbers={"most": REPLICAS_MAX})
     _wake(job)
     before = job.workers
     spec = {**job.spec, "replicas": replicas}
-    rows = Job.objects.filter(pk=job.pk, version=job.version).exclude(state__in=Job.FINAL)
+    rows = Job.objects.filter(pk=job.pk, version=job.version, cancel_requested_at=None).exclude(state__in=Job.FINAL)
     changed = rows.update(
         workers=replicas,
         min_workers=min(1, replicas),
@@ -64,7 +62,7 @@ def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
         version=F("version") + 1,
     )
     if not changed:
-        raise DomainError(_("The service changed meanwhile; look again."), code="stale")
+        raise _unscalable(job)
     audit.record(actor, "job.scale", _target(job), before={"replicas": before}, after={"replicas": replicas})
     transitions.tell(job, Event("scaled", {"before": before, "after": replicas}, actor.name))
     enqueue("jobs.tasks.run_cycle")
@@ -72,15 +70,28 @@ def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
 
 @transaction.atomic
 def label_job(*, actor: Actor, job: Job, labels: dict[str, str]) -> None:
-    """Add labels to a job; an empty value removes one."""
+    """Add labels to a job; an empty value removes one, however many there are."""
     merged = {key: value for key, value in {**job.labels, **labels}.items() if value}
-    if len(merged) > MAX_LABELS:
-        text = _("A job has at most %(most)d labels.") % {"most": MAX_LABELS}
-        raise DomainError(text, code="too_many", field="labels", numbers={"most": MAX_LABELS})
+    if len(merged) > max(LABELS_MAX, len(job.labels)):
+        text = _("%(job)s would have more than %(most)d labels.") % {"job": job.full_name, "most": LABELS_MAX}
+        raise DomainError(text, code="too_many", field="labels", numbers={"most": LABELS_MAX})
     if not Job.objects.filter(pk=job.pk, version=job.version).update(labels=merged, version=F("version") + 1):
-        raise DomainError(_("The job changed meanwhile; look again."), code="stale")
+        raise DomainError(_("%(job)s changed meanwhile; look again.") % {"job": job.full_name}, code="stale")
     audit.record(actor, "job.label", _target(job), before={"labels": job.labels}, after={"labels": merged})
     transitions.announce(job)
+
+
+def _unscalable(job: Job) -> DomainError:
+    now = Job.objects.filter(pk=job.pk).first()
+    if now is None or now.is_final:
+        return _over(job)
+    if now.cancel_requested_at:
+        return DomainError(_("%(job)s is being cancelled.") % {"job": job.full_name}, code="cancel_requested")
+    return DomainError(_("The service changed meanwhile; look again."), code="stale")
+
+
+def _over(job: Job) -> DomainError:
+    return DomainError(_("%(job)s is over already.") % {"job": job.full_name}, code="already_over")
 
 
 def _target(job: Job) -> Target:

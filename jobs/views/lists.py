@@ -128,8 +128,8 @@ def _tell(request: Request, tally: Tally, done: str) -> HttpResponse:
         text = ngettext("%(count)d is not yours to change.", "%(count)d are not yours to change.", tally.not_allowed)
         messages.warning(request, text % {"count": tally.not_allowed})
     if tally.refused:
-        text = ngettext("%(count)d was over already.", "%(count)d were over already.", tally.refused)
-        messages.warning(request, text % {"count": tally.refused})
+        text = ngettext("%(count)d is as it was: %(why)s", "%(count)d are as they were: %(why)s", tally.refused)
+        messages.warning(request, text % {"count": tally.refused, "why": " ".join(tally.reasons)})
     if tally == Tally():
         messages.warning(request, _("Nothing was selected."))
     return HttpResponseRedirect(_back(request))

@@ -9,12 +9,14 @@ from jobs.dispatch import stop
 from jobs.dispatch.progress import advance
 from jobs.dispatch.view import View, load_views
 from jobs.engine import cycle
+from jobs.jobspec.checks import LABELS_MAX
 from jobs.models import Attempt, Job
-from jobs.services import control
+from jobs.services import control, selection
 from portal.core import clock
 from portal.core.audit import SYSTEM, Actor
 from portal.core.errors import DomainError
 from portal.core.models import AuditEvent
+from tests.factories import make_user
 from tests.jobs.fleet import Fleet, make_fleet
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -203,10 +205,39 @@ def test_labels_are_merged_and_an_empty_value_takes_one_away(fleet: Fleet) -> No
     assert job.labels == {"owner": "bob", "run": "7"}
 
 
-def test_a_job_has_at_most_twenty_labels(fleet: Fleet) -> None:
-    job = fleet.job(labels={f"k{number}": "v" for number in range(20)})
+@pytest.mark.parametrize("there_are", [LABELS_MAX, LABELS_MAX + 8])
+def test_a_full_job_gets_no_further_label_and_loses_any(fleet: Fleet, there_are: int) -> None:
+    job = fleet.job(labels={f"k{number}": "v" for number in range(there_are)})
 
     with pytest.raises(DomainError) as refused:
         control.label_job(actor=BOB, job=job, labels={"one": "more"})
+    control.label_job(actor=BOB, job=job, labels={"k0": ""})
 
     assert (refused.value.code, refused.value.field) == ("too_many", "labels")
+    job.refresh_from_db()
+    assert len(job.labels) == there_are - 1
+
+
+def test_acts_on_many_say_why_some_were_refused(fleet: Fleet) -> None:
+    over = [fleet.job(state=State.CANCELLED) for _each in range(4)]
+    jobs = [*over, over[0], fleet.job()]
+
+    tally = selection.each(
+        jobs, user=make_user(is_superuser=True), roles={}, act=lambda job: control.cancel_job(actor=BOB, job=job)
+    )
+
+    assert (tally.done, tally.not_allowed, tally.refused) == (1, 0, 5)
+    assert tally.reasons == tuple(f"{job.full_name} is over already." for job in over[:3])
+
+
+def test_a_service_that_is_being_cancelled_is_not_scaled(fleet: Fleet) -> None:
+    job = admitted(fleet, kind="inference", workload="deployment")
+    control.cancel_job(actor=BOB, job=job)
+    job.refresh_from_db()
+
+    with pytest.raises(DomainError) as refused:
+        control.scale_service(actor=BOB, job=job, replicas=3)
+
+    assert (refused.value.code, refused.value.status) == ("cancel_requested", 409)
+    job.refresh_from_db()
+    assert job.workers == 1
