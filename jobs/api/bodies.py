@@ -5,35 +5,45 @@ from collections.abc import Mapping
 from django.utils.translation import gettext as _
 
 from jobs.api.parsers import YamlText
-from jobs.jobspec.fields import JobSpec
 from jobs.services import intake
-from portal.core.errors import DomainError, NotAllowedError
+from jobs.services.submit import Request, resolve
+from portal.core.errors import InvalidInputError, NotAllowedError
 from portal.core.rest.request import ApiRequest
 from portal.identity.models import Team
 from portal.identity.permissions import can_submit
 from portal.identity.selectors import visible_teams
 
 
-def team_of(request: ApiRequest, body: object) -> Team:
-    """Return the team named by query or body, else the person's own. Raise DomainError, NotAllowedError."""
-    named = body.get("team") if isinstance(body, Mapping) else None
-    slug = request.query_params.get("team") or (named if isinstance(named, str) else "")
+def asked_of(request: ApiRequest, body: object) -> Request:
+    """Check a JobSpec, or YAML of ours or of Kubernetes, and find the rows behind its names. Raise DomainError.
+
+    The query names the team before the body does, and fills in a queue and a priority that the body leaves open.
+    """
+    document = _document_of(body)
+    team = _team_of(request, document)
+    defaults = {name: request.query_params[name] for name in ("queue", "priority") if request.query_params.get(name)}
+    given = {name: value for name, value in document.items() if value not in (None, "") or name not in defaults}
+    spec = intake.read_document({**defaults, **given}, team=team)
+    return resolve(spec, team=team, reader=request.user)
+
+
+def _document_of(body: object) -> Mapping[str, object]:
+    if isinstance(body, YamlText):
+        return intake.document_of_yaml(body.text)
+    if not isinstance(body, Mapping):
+        raise InvalidInputError({"": [_("Send one JobSpec as an object.")]}, code="wrong_type")
+    return body
+
+
+def _team_of(request: ApiRequest, document: Mapping[str, object]) -> Team:
+    """Return the team named by query or document, else the person's own. Raise DomainError."""
+    named = intake.team_named_in(document)
+    slug = request.query_params.get("team") or named
     team = request.team
     if slug:
         team = visible_teams(request.user).filter(slug=slug[:100]).first() if slug.isprintable() else None
     if team is None:
-        raise DomainError(_("Name a team of yours."), code="unknown_team", field="team")
+        raise InvalidInputError({"team": [_("Name a team of yours.")]}, code="unknown_team")
     if not can_submit(request.user, team):
         raise NotAllowedError(_("Your role in this team does not allow submitting jobs."))
     return team
-
-
-def spec_of(request: ApiRequest, body: object, team: Team) -> JobSpec:
-    """Check a JobSpec, or YAML of ours or of Kubernetes; the query fills queue and priority in. Raise DomainError."""
-    query = request.query_params
-    defaults = {name: query[name] for name in ("queue", "priority") if query.get(name)}
-    if isinstance(body, YamlText):
-        return intake.read_yaml(body.text, team=team, defaults=defaults)
-    if not isinstance(body, Mapping):
-        raise DomainError(_("Send one JobSpec as an object."), code="wrong_type")
-    return intake.read_document({**defaults, **body}, team=team)

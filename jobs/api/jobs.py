@@ -12,10 +12,9 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from jobs.api.bodies import spec_of, team_of
+from jobs.api.bodies import asked_of
 from jobs.api.parsers import TextYamlParser, YamlParser, YamlText
 from jobs.api.serializers import EventOut, JobOut, MetricsOut, ScaleIn
-from jobs.jobspec.fields import JobSpec
 from jobs.models import Job
 from jobs.permissions import can_control
 from jobs.selectors.charts import charts_of
@@ -24,12 +23,11 @@ from jobs.selectors.events import events_of
 from jobs.selectors.filters import filtered
 from jobs.selectors.jobs import jobs_visible_to
 from jobs.services import control, intake, submit
-from portal.core.errors import DomainError, NotAllowedError
+from portal.core.errors import Fault, InvalidInputError, NotAllowedError
 from portal.core.rest.idempotency import Answer, digest_of, run_once
 from portal.core.rest.parsers import StrictJSONParser
 from portal.core.rest.request import ApiRequest
 from portal.identity.actors import actor_of
-from portal.identity.models import Team
 
 MAX_BATCH = 100
 FILTERS = [
@@ -65,13 +63,20 @@ class JobViewSet(GenericViewSet[Job]):
 
     @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses={201: JobOut})
     def create(self, request: ApiRequest) -> Response:
-        """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is."""
+        """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is.
+
+        What it names and we do not know is a 422, each error with its field and a code of its own: `unknown_team`,
+        `unknown_queue`, `unknown_priority`, `unknown_flavor`, `unknown_cluster`, `unknown_parent`, and so on.
+        """
         return self._once(lambda: self._submit(request.data))
 
-    @extend_schema(request=OpenApiTypes.OBJECT, responses={201: JobOut(many=True)})
-    @action(detail=False, methods=["post"])
+    @extend_schema(
+        request={"application/json": {"type": "array", "items": {"type": "object"}, "maxItems": MAX_BATCH}},
+        responses={201: JobOut(many=True)},
+    )
+    @action(detail=False, methods=["post"], parser_classes=[StrictJSONParser])
     def batch(self, request: ApiRequest) -> Response:
-        """Submit up to 100 JobSpecs, all or none."""
+        """Submit up to 100 JobSpecs, all or none. The fields of an error begin with the item, as in `[1].workers`."""
         return self._once(lambda: self._submit_all(request.data))
 
     @extend_schema(request=None, responses=JobOut)
@@ -83,13 +88,12 @@ class JobViewSet(GenericViewSet[Job]):
         return Response(job_document(self._job(uid)))
 
     @extend_schema(request=ScaleIn, responses=JobOut)
-    @action(detail=True, methods=["post"])
+    @action(detail=True, methods=["post"], parser_classes=[StrictJSONParser])
     def scale(self, request: ApiRequest, uid: str) -> Response:
-        """Set the replicas of a service."""
+        """Set the replicas of a service. One that is over, or that is being cancelled, is a 409."""
         job = self._controlled(uid)
-        asked = ScaleIn(data=request.data)
-        asked.is_valid(raise_exception=True)
-        control.scale_service(actor=actor_of(request), job=job, replicas=asked.validated_data["replicas"])
+        replicas = intake.read_replicas(request.data)
+        control.scale_service(actor=actor_of(request), job=job, replicas=replicas)
         return Response(job_document(self._job(uid)))
 
     @extend_schema(responses=EventOut(many=True))
@@ -127,20 +131,14 @@ class JobViewSet(GenericViewSet[Job]):
         return job
 
     def _submit(self, body: object) -> dict[str, object]:
-        team = team_of(self.request, body)
-        return job_document(self._queue(spec_of(self.request, body, team), team))
+        asked = asked_of(self.request, body)
+        job = submit.submit_job(
+            actor=actor_of(self.request), owner=self.request.user, request=asked, warnings=intake.warnings_of(asked)
+        )
+        return job_document(job)
 
     def _submit_all(self, body: object) -> Sequence[dict[str, object]]:
         if not isinstance(body, list) or not 1 <= len(body) <= MAX_BATCH:
             text = _("Send a list of 1 to %(most)d JobSpecs.") % {"most": MAX_BATCH}
-            raise DomainError(text, code="invalid_batch", numbers={"most": MAX_BATCH})
-        return submit.all_or_none(lambda item: self._submit(item), body)
-
-    def _queue(self, spec: JobSpec, team: Team) -> Job:
-        return submit.submit_job(
-            actor=actor_of(self.request),
-            owner=self.request.user,
-            request=submit.resolve(spec, team=team),
-            warnings=intake.warnings_of(spec),
-            parent=self.get_queryset().filter(uid=spec.parent).first() if spec.parent else None,
-        )
+            raise InvalidInputError.of([Fault("", "invalid_batch", text, {"most": MAX_BATCH})])
+        return submit.all_or_none(self._submit, body)

@@ -10,12 +10,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from jobs.api.bodies import spec_of, team_of
+from jobs.api.bodies import asked_of
 from jobs.api.parsers import TextYamlParser, YamlParser
 from jobs.api.serializers import Out, ReasonOut, WarningOut
 from jobs.engine.verdict import NEVER, STARTS, WAITS, verdict
 from jobs.jobspec.lesson import TEMPLATES, Template, by_name
-from jobs.services.submit import resolve
 from portal.core.rest.parsers import StrictJSONParser
 from portal.core.rest.request import ApiRequest
 
@@ -81,9 +80,7 @@ class PreviewViewSet(ViewSet):
     @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses=VerdictOut)
     def create(self, request: ApiRequest) -> Response:
         """Answer what would happen to a JobSpec (JSON, YAML, or a Kubernetes object) if it were submitted now."""
-        team = team_of(request, request.data)
-        spec = spec_of(request, request.data, team)
-        return Response(VerdictOut(verdict(resolve(spec, team=team))).data)
+        return Response(VerdictOut(verdict(asked_of(request, request.data))).data)
 
 
 class TemplateViewSet(ViewSet):

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from jobs.jobspec.checks import REPLICAS_MAX
 from jobs.models import Attempt, Job
 from jobs.scheduler.types import ReasonCode
 
@@ -147,6 +148,6 @@ class MetricsOut(Out):
 
 
 class ScaleIn(Out):
-    """How many replicas a service shall have."""
+    """How many replicas a service shall have. For the schema: `jobs.jobspec.checks` reads it."""
 
-    replicas = serializers.IntegerField(min_value=0, max_value=100)
+    replicas = serializers.IntegerField(min_value=0, max_value=REPLICAS_MAX)

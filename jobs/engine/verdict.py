@@ -90,7 +90,7 @@ def verdict(request: Request) -> Verdict:
         gpus_ahead=wait.gpus_ahead if wait and not found.never else None,
         ahead=tuple(found.loaded.jobs[uid].full_name for uid in found.before),
         quota=_quota(found, request, workers),
-        warnings=intake.warnings_of(request.spec),
+        warnings=intake.warnings_of(request),
         objects=_objects(found, request, workers),
     )
 

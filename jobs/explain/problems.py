@@ -127,6 +127,7 @@ _SENTENCES: Mapping[str, object] = {
     "yaml_too_many_values": gettext_lazy("At most %(max)d values."),
     "yaml_too_many_documents": gettext_lazy("At most %(max)d documents in one text."),
     "yaml_empty": gettext_lazy("The text is empty."),
+    "yaml_several_specs": gettext_lazy("Take one JobSpec at a time; this text holds %(count)d documents."),
     "unknown_objects": gettext_lazy(
         "Take one Job, or one Deployment with at most one Service, not %(count)d objects (%(kinds)s)."
     ),
@@ -142,6 +143,9 @@ _SENTENCES: Mapping[str, object] = {
     ),
     "expanded_by_kubernetes": gettext_lazy(
         "Kubernetes replaces $(NAME) and makes $$ one $; write $$(NAME) to keep it."
+    ),
+    "missing_claim": gettext_lazy(
+        "The claim %(claim)s is not in your team's namespace on %(clusters)s: pods there would wait for it."
     ),
     "checkpoint_not_on_a_volume": gettext_lazy("%(path)s is on no volume: checkpoints are lost with the pod."),
 }

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 
 _UNITS: Mapping[str, int] = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_PART = re.compile(r"(\d{1,9})\s*([dhms]?)")
-_WHOLE = re.compile(r"\s*(?:\d{1,9}\s*[dhms]\s*)+|\s*\d{1,9}\s*")
+_PART = re.compile(r"([0-9]{1,9})\s*([dhms]?)")
+_WHOLE = re.compile(r"\s*(?:[0-9]{1,9}\s*[dhms]\s*)+|\s*[0-9]{1,9}\s*")
 
 
 def seconds_of(text: str) -> int | None:

@@ -17,7 +17,7 @@ TRAINING, INFERENCE = "training", "inference"
 # Written where a field must be switched off rather than left to its default.
 NEVER = "never"
 NONE = "none"
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)

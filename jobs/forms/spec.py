@@ -84,6 +84,8 @@ class SpecForm(forms.Form):
             del self.fields[name]
         for name, field in self.fields.items():
             field.required = False
+            # A form's own rules would take a wrong value away, and what is not there counts as empty.
+            field.validators = []
             # The browser refuses nothing, since nothing typed may be lost; the label still says what is needed.
             field.is_needed = name in NEEDED  # type: ignore[attr-defined]
             _dress(name, field)

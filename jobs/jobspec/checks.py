@@ -52,11 +52,8 @@ def parse(document: Mapping[str, object], *, partial: bool = False) -> JobSpec:
     but what is there must be right. Raises SpecError with all problems, and nothing else, for any JSON-like
     value.
     """
-    if not isinstance(document, Mapping):
-        numbers = {"expected": "map", "given": type_name(document)}
-        raise SpecError((Problem(field="", code="wrong_type", numbers=numbers),))
     problems: list[Problem] = []
-    reader = Reader(document, problems)
+    reader = Reader(_mapping(document), problems)
     _refuse_what_has_no_behaviour(reader)
     spec = _read(reader)
     reader.close()
@@ -67,6 +64,24 @@ def parse(document: Mapping[str, object], *, partial: bool = False) -> JobSpec:
     if problems:
         raise SpecError(tuple(problems))
     return spec
+
+
+def parse_scale(document: object) -> int:
+    """The replicas that `{"replicas": 3}` asks for. Raises SpecError, and nothing else, for any JSON-like value."""
+    problems: list[Problem] = []
+    reader = Reader(_mapping(document), problems)
+    replicas = reader.require("replicas", reader.whole("replicas", 0, REPLICAS_MAX), instead=0)
+    reader.close()
+    if problems:
+        raise SpecError(tuple(problems))
+    return replicas
+
+
+def _mapping(document: object) -> Mapping[str, object]:
+    if not isinstance(document, Mapping):
+        numbers = {"expected": "map", "given": type_name(document)}
+        raise SpecError((Problem(field="", code="wrong_type", numbers=numbers),))
+    return document
 
 
 def _refuse_what_has_no_behaviour(reader: Reader) -> None:

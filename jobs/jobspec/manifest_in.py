@@ -36,6 +36,8 @@ def document_from_yaml(text: str) -> Document:
     mappings = [_mapping(document) for document in documents]
     if len(mappings) == 1 and "apiVersion" not in mappings[0]:
         return mappings[0]
+    if any("apiVersion" not in mapping for mapping in mappings):
+        raise _refusal("yaml_several_specs", count=len(mappings))
     problems: list[Problem] = []
     document = _read_objects({_kind(item): item for item in mappings}, len(mappings), problems)
     if problems:

@@ -1,7 +1,7 @@
 """Rules between the fields of a JobSpec, and warnings about what is legal but odd."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clusters import quantities
 from jobs.jobspec.fields import JobSpec
@@ -42,6 +42,12 @@ def broken(spec: JobSpec) -> Iterator[Problem]:
 def warnings(spec: JobSpec) -> tuple[Problem, ...]:
     """What is allowed but hardly meant: secrets in plain variables, lost checkpoints, expanded dollars."""
     return tuple(_warnings(spec))
+
+
+def missing_claim(index: int, claim: str, clusters: Sequence[str]) -> Problem:
+    """The warning about a volume whose claim some clusters do not have, where no cluster has all claims."""
+    numbers = {"claim": claim, "clusters": ", ".join(clusters)}
+    return Problem(field=f"volumes[{index}].claim", code="missing_claim", numbers=numbers)
 
 
 def _broken_numbers(spec: JobSpec) -> Iterator[Problem]:

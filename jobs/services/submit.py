@@ -1,7 +1,7 @@
 """Take a checked JobSpec into the queue: the rules that need rows."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from django.db import transaction
@@ -11,12 +11,15 @@ from django.utils.translation import gettext as _
 from clusters import quantities
 from clusters.models import Cluster, NodeAccelerator, PersistentClaim, ResourceFlavor
 from jobs import transitions
+from jobs.jobspec import rules
 from jobs.jobspec.fields import JobSpec
+from jobs.jobspec.problem import Problem
 from jobs.models import Job, JobEvent, JobName
+from jobs.selectors.jobs import jobs_visible_to
 from portal.core import audit, clock
 from portal.core.audit import Actor, Target
 from portal.core.enqueue import enqueue
-from portal.core.errors import InvalidInputError
+from portal.core.errors import DomainError, Fault, InvalidInputError
 from portal.identity.models import Team, TeamSecret, User
 from quotas.models import PriorityClass, Queue, Quota
 from quotas.selectors.priority import priority_for
@@ -35,22 +38,41 @@ class Request:
     priority_class: PriorityClass
     flavors: tuple[ResourceFlavor, ...]
     clusters: tuple[Cluster, ...]
+    parent: Job | None = None
+    # What is allowed and looks like a mistake, once the rows are known.
+    warnings: tuple[Problem, ...] = ()
 
 
-def resolve(spec: JobSpec, *, team: Team) -> Request:
-    """Find the rows behind the names of a spec. Raise InvalidInputError that names each field and its limit."""
-    problems: dict[str, list[str]] = {}
-    queue = _queue(spec, team, problems)
-    flavors = _flavors(spec, queue, problems)
-    clusters = _clusters(spec, team, problems)
-    _check_secrets(spec, team, problems)
-    _check_size(spec, flavors, problems)
+@dataclass(slots=True)
+class _Found:
+    """What is wrong, and what is odd, gathered on the way."""
+
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def refuse(self, field: str, code: str, message: str, **numbers: int | str) -> None:
+        """Note a fault; `numbers` fill its sentence."""
+        self.faults.append(Fault(field, code, message % numbers if numbers else message, numbers))
+
+
+def resolve(spec: JobSpec, *, team: Team, reader: User | None = None) -> Request:
+    """Find the rows behind the names of a spec; its parent is a run that `reader` may see.
+
+    Raise InvalidInputError that names each field, a code of its own, and its limit.
+    """
+    found = _Found()
+    queue = _queue(spec, team, found)
+    flavors = _flavors(spec, queue, found)
+    clusters = _clusters(spec, team, found)
+    _check_secrets(spec, team, found)
+    _check_size(spec, flavors, found)
     if spec.replicas == 0:  # one that runs may be scaled to 0; one that never ran would wait for nothing
-        problems["replicas"] = [_("A service starts with 1 replica or more.")]
-    priority_class = priority_for(team, spec.priority)
-    if problems or queue is None:
-        raise InvalidInputError(problems)
-    return Request(spec, team, queue, priority_class, flavors, clusters)
+        found.refuse("replicas", "no_replicas", _("A service starts with 1 replica or more."))
+    priority_class = _priority(spec, team, found)
+    parent = _parent(spec, reader, found)
+    if found.faults or queue is None or priority_class is None:
+        raise InvalidInputError.of(found.faults)
+    return Request(spec, team, queue, priority_class, flavors, clusters, parent, tuple(found.warnings))
 
 
 def job_of(request: Request) -> Job:
@@ -94,12 +116,11 @@ def submit_job(
     owner: User,
     request: Request,
     warnings: Iterable[Mapping[str, object]] = (),
-    parent: Job | None = None,
 ) -> Job:
     """Queue a job and ask for a cycle."""
     job = job_of(request)
     job.owner = owner
-    job.parent = parent
+    job.parent = request.parent
     job.number = _next_number(job.team, job.name)
     job.warnings = [dict(warning) for warning in warnings]
     job.save(force_insert=True)
@@ -113,8 +134,16 @@ def submit_job(
 
 @transaction.atomic
 def all_or_none(submit: Callable[[object], Made], bodies: Iterable[object]) -> list[Made]:
-    """Submit each; if one is refused, none is queued."""
-    return [submit(body) for body in bodies]
+    """Submit each; if one is refused, none is queued, and the refusal names its place ("[1].workers")."""
+    return [_placed(submit, index, body) for index, body in enumerate(bodies)]
+
+
+def _placed(submit: Callable[[object], Made], index: int, body: object) -> Made:
+    try:
+        return submit(body)
+    except DomainError as refusal:
+        refusal.move_below(f"[{index}]")
+        raise
 
 
 def _next_number(team: Team, name: str) -> int:
@@ -124,20 +153,39 @@ def _next_number(team: Team, name: str) -> int:
     return JobName.objects.values_list("last_number", flat=True).get(pk=row.pk)
 
 
-def _queue(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> Queue | None:
+def _queue(spec: JobSpec, team: Team, found: _Found) -> Queue | None:
     queues = {queue.name: queue for queue in Queue.objects.filter(team=team)}
     if spec.queue is None:
         queue = next((queue for queue in queues.values() if queue.is_default), None)
         if queue is None:
-            problems["queue"] = [_("The team %(team)s has no default queue.") % {"team": team.slug}]
+            found.refuse("queue", "no_default_queue", _("The team %(team)s has no default queue."), team=team.slug)
         return queue
     if spec.queue not in queues:
         names = ", ".join(sorted(queues)) or "-"
-        problems["queue"] = [_("Unknown queue. The queues of this team are: %(names)s.") % {"names": names}]
+        text = _("Unknown queue. The queues of this team are: %(names)s.")
+        found.refuse("queue", "unknown_queue", text, names=names)
     return queues.get(spec.queue)
 
 
-def _flavors(spec: JobSpec, queue: Queue | None, problems: dict[str, list[str]]) -> tuple[ResourceFlavor, ...]:
+def _priority(spec: JobSpec, team: Team, found: _Found) -> PriorityClass | None:
+    try:
+        return priority_for(team, spec.priority)
+    except InvalidInputError as refusal:
+        found.faults += refusal.faults
+        return None
+
+
+def _parent(spec: JobSpec, reader: User | None, found: _Found) -> Job | None:
+    if spec.parent is None:
+        return None
+    parent = jobs_visible_to(reader).filter(uid=spec.parent).first() if reader else None
+    if parent is None:
+        # The same words for what is missing and for what is foreign.
+        found.refuse("parent", "unknown_parent", _("Unknown run."))
+    return parent
+
+
+def _flavors(spec: JobSpec, queue: Queue | None, found: _Found) -> tuple[ResourceFlavor, ...]:
     flavors = list(ResourceFlavor.objects.all())
     known = {flavor.name: flavor for flavor in flavors}
     # Kubernetes documents name products by their label.
@@ -146,35 +194,36 @@ def _flavors(spec: JobSpec, queue: Queue | None, problems: dict[str, list[str]])
     granted = [flavor for flavor in known.values() if quota.get(flavor.pk, 0) > 0]
     if not spec.accelerators:
         if queue and not granted:
-            problems["accelerators"] = [_("The queue %(queue)s has no GPU quota.") % {"queue": queue.name}]
+            found.refuse("accelerators", "no_quota", _("The queue %(queue)s has no GPU quota."), queue=queue.name)
         return tuple(granted)
     for index, name in enumerate(spec.accelerators):
         if name not in by_product:
-            names = ", ".join(known) or "-"
-            problems[f"accelerators[{index}]"] = [_("Unknown accelerator. Known are: %(names)s.") % {"names": names}]
+            text = _("Unknown accelerator. Known are: %(names)s.")
+            found.refuse(f"accelerators[{index}]", "unknown_flavor", text, names=", ".join(known) or "-")
     chosen = tuple(by_product[name] for name in spec.accelerators if name in by_product)
     if queue and chosen and not any(flavor in granted for flavor in chosen):
         names = ", ".join(flavor.name for flavor in chosen)
-        text = _("The queue %(queue)s has no quota for %(flavors)s.") % {"queue": queue.name, "flavors": names}
-        problems.setdefault("accelerators", []).append(text)
+        text = _("The queue %(queue)s has no quota for %(flavors)s.")
+        found.refuse("accelerators", "no_quota", text, queue=queue.name, flavors=names)
     return chosen
 
 
-def _clusters(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> tuple[Cluster, ...]:
+def _clusters(spec: JobSpec, team: Team, found: _Found) -> tuple[Cluster, ...]:
     """Return the clusters that qualify; an empty tuple means that any does."""
     known = {cluster.name: cluster for cluster in Cluster.objects.filter(is_enabled=True)}
     for index, name in enumerate(spec.clusters):
         if name not in known:
             names = ", ".join(sorted(known)) or "-"
-            problems[f"clusters[{index}]"] = [_("Unknown cluster. Known are: %(names)s.") % {"names": names}]
+            text = _("Unknown cluster. Known are: %(names)s.")
+            found.refuse(f"clusters[{index}]", "unknown_cluster", text, names=names)
     allowed = [known[name] for name in spec.clusters if name in known]
     if spec.volumes:
-        allowed = _with_claims(spec, team, allowed or list(known.values()), problems)
+        allowed = _with_claims(spec, team, allowed or list(known.values()), found)
     return tuple(allowed)
 
 
-def _with_claims(spec: JobSpec, team: Team, candidates: list[Cluster], problems: dict[str, list[str]]) -> list[Cluster]:
-    """Keep the clusters that have all claims in the team's namespace, if any has."""
+def _with_claims(spec: JobSpec, team: Team, candidates: list[Cluster], found: _Found) -> list[Cluster]:
+    """Keep the clusters that have all claims in the team's namespace, if any has; else say which are missing."""
     rows = PersistentClaim.objects.filter(
         cluster__in=candidates, namespace=team.namespace, name__in=[volume.claim for volume in spec.volumes]
     )
@@ -183,16 +232,24 @@ def _with_claims(spec: JobSpec, team: Team, candidates: list[Cluster], problems:
     for index, volume in enumerate(spec.volumes):
         modes = [set(row.access_modes) for (_cluster, name), row in claims.items() if name == volume.claim]
         if wanted > 1 and modes and not any(mode & {"ReadWriteMany", "ReadOnlyMany"} for mode in modes):
-            problems[f"volumes[{index}].claim"] = [
-                _("%(claim)s can be mounted on one node at a time; %(workers)d workers need a shared claim.")
-                % {"claim": volume.claim, "workers": wanted}
-            ]
+            text = _("%(claim)s can be mounted on one node at a time; %(workers)d workers need a shared claim.")
+            found.refuse(f"volumes[{index}].claim", "claim_not_shared", text, claim=volume.claim, workers=wanted)
     names = {volume.claim for volume in spec.volumes}
     complete = [cluster for cluster in candidates if all((cluster.pk, name) in claims for name in names)]
+    if not complete:
+        found.warnings += _missing_claims(spec, candidates, claims.keys())
     return complete or candidates
 
 
-def _check_secrets(spec: JobSpec, team: Team, problems: dict[str, list[str]]) -> None:
+def _missing_claims(spec: JobSpec, candidates: list[Cluster], seen: Collection[tuple[int, str]]) -> Iterator[Problem]:
+    """Yield a warning for each claim and the clusters that lack it: a pod would wait for it there."""
+    for index, volume in enumerate(spec.volumes):
+        lacking = sorted(cluster.name for cluster in candidates if (cluster.pk, volume.claim) not in seen)
+        if lacking:
+            yield rules.missing_claim(index, volume.claim, lacking)
+
+
+def _check_secrets(spec: JobSpec, team: Team, found: _Found) -> None:
     asked = [(f"secrets[{index}].name", secret.name, secret.key) for index, secret in enumerate(spec.secrets)]
     if spec.image_pull_secret:
         asked.append(("image_pull_secret", spec.image_pull_secret, ""))
@@ -201,16 +258,16 @@ def _check_secrets(spec: JobSpec, team: Team, problems: dict[str, list[str]]) ->
     if not asked:
         return
     listed = dict(TeamSecret.objects.filter(team=team).values_list("name", "keys"))
-    for field, name, key in asked:
+    for place, name, key in asked:
         if name not in listed:
-            text = _("An administrator has not listed the secret %(name)s for this team.") % {"name": name}
-            problems[field] = [text]
+            text = _("An administrator has not listed the secret %(name)s for this team.")
+            found.refuse(place, "secret_not_listed", text, name=name)
         elif key and key not in listed[name]:
-            keys = ", ".join(listed[name]) or "-"
-            problems[field.replace(".name", ".key")] = [_("This secret has the keys: %(keys)s.") % {"keys": keys}]
+            text, keys = _("This secret has the keys: %(keys)s."), ", ".join(listed[name]) or "-"
+            found.refuse(place.replace(".name", ".key"), "unknown_secret_key", text, keys=keys)
 
 
-def _check_size(spec: JobSpec, flavors: tuple[ResourceFlavor, ...], problems: dict[str, list[str]]) -> None:
+def _check_size(spec: JobSpec, flavors: tuple[ResourceFlavor, ...], found: _Found) -> None:
     if not spec.gpus_per_worker or not flavors:
         return
     most = dict(
@@ -221,7 +278,6 @@ def _check_size(spec: JobSpec, flavors: tuple[ResourceFlavor, ...], problems: di
     # With no node of the flavor in sight there is nothing to compare with: the job waits and says so.
     if most and max(most.values()) < spec.gpus_per_worker:
         flavor, number = max(most.items(), key=lambda item: item[1])
-        problems["gpus_per_worker"] = [
-            _("%(asked)d GPUs per worker; %(flavor)s nodes offer at most %(most)d.")
-            % {"asked": spec.gpus_per_worker, "flavor": flavor, "most": number}
-        ]
+        text = _("%(asked)d GPUs per worker; %(flavor)s nodes offer at most %(most)d.")
+        numbers = {"asked": spec.gpus_per_worker, "flavor": flavor, "most": number}
+        found.refuse("gpus_per_worker", "too_many_gpus", text, **numbers)

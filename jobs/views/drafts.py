@@ -7,24 +7,20 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
-from django.utils.translation import gettext as _
 
-from jobs.explain.problems import by_field
 from jobs.forms.layout import Document
 from jobs.forms.refusals import add_problems, problems_of
 from jobs.forms.spec import SpecForm
-from jobs.jobspec import manifest_in, yaml_text
+from jobs.jobspec import yaml_text
 from jobs.jobspec.fields import JobSpec
 from jobs.jobspec.lesson import TEMPLATES, Template, by_name
-from jobs.jobspec.problem import SpecError
 from jobs.jobspec.yaml_lines import line_of
-from jobs.models import Job
 from jobs.selectors.choices import choices_for
 from jobs.selectors.jobs import jobs_visible_to
 from jobs.services import intake, submit
-from portal.core.errors import DomainError, InvalidInputError
+from portal.core.errors import DomainError
 from portal.core.http import Request
-from portal.identity.models import Membership, Team
+from portal.identity.models import Membership, Team, User
 
 FORM, YAML = "form", "yaml"
 _SUBMITS = (Membership.Role.OWNER, Membership.Role.MEMBER)
@@ -52,15 +48,11 @@ class Draft:
         """Check the document. Raise InvalidInputError."""
         if self.source == FORM:
             return intake.read_document(self.form.document, team=self.team)
-        spec = intake.read_yaml(self.yaml, team=self.team, defaults={})
-        if spec.team != self.team.slug:
-            text = _("The YAML names the team %(named)s, the page %(chosen)s.")
-            raise InvalidInputError({"team": [text % {"named": spec.team, "chosen": self.team.slug}]})
-        return spec
+        return intake.read_document(intake.document_for(self.team, self.yaml), team=self.team)
 
-    def request(self) -> submit.Request:
-        """Check the document and find the rows behind its names. Raise DomainError."""
-        return submit.resolve(self.spec(), team=self.team)
+    def request(self, reader: User) -> submit.Request:
+        """Check the document and find the rows behind its names, as far as the reader sees. Raise DomainError."""
+        return submit.resolve(self.spec(), team=self.team, reader=reader)
 
     def refuse(self, refusal: DomainError) -> None:
         """Show what is wrong, beside the fields or with the lines of the YAML."""
@@ -102,23 +94,14 @@ def as_yaml(draft: Draft) -> str:
 
 def as_form(draft: Draft) -> SpecForm:
     """Return a form of the YAML. Raise InvalidInputError for a text that no form can show whole."""
-    try:
-        document = manifest_in.document_from_yaml(draft.yaml)
-        manifest_in.spec_from_yaml(draft.yaml, defaults={"team": draft.team.slug}, partial=True)
-    except SpecError as error:
-        raise InvalidInputError(by_field(error.problems)) from error
-    document.pop("team", None)
+    document = intake.document_for(draft.team, draft.yaml)
+    intake.read_document(document, team=draft.team, partial=True)
     return SpecForm(choices=choices_for(draft.team), document=document)
 
 
 def templates_of(kind: str) -> list[Template]:
     """Return the templates to start from."""
     return [template for template in TEMPLATES if template.kind == kind]
-
-
-def parent_of(request: Request, spec: JobSpec) -> Job | None:
-    """Return the run that this one repeats, if the person may see it."""
-    return jobs_visible_to(request.user).filter(uid=spec.parent).first() if spec.parent else None
 
 
 def _start_document(request: Request, kind: str) -> Document:

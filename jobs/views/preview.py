@@ -17,7 +17,7 @@ def panel(request: Request) -> HttpResponse:
     """Answer with the panel beside the form."""
     draft = posted_draft(request)
     try:
-        context = {"verdict": verdict(draft.request())}
+        context = {"verdict": verdict(draft.request(request.user))}
     except DomainError as refusal:
         draft.refuse(refusal)
         return render(request, "jobs/preview.html", {"problems": draft.problems}, status=422)
@@ -30,7 +30,7 @@ def manifest(request: Request) -> HttpResponse:
     """Answer with the exact YAML of the objects, as a file."""
     draft = posted_draft(request)
     try:
-        text = verdict(draft.request()).manifest
+        text = verdict(draft.request(request.user)).manifest
     except DomainError as refusal:
         draft.refuse(refusal)
         return render(request, "jobs/preview.html", {"problems": draft.problems}, status=422)

@@ -20,7 +20,6 @@ from jobs.views.drafts import (
     as_form,
     as_yaml,
     first_draft,
-    parent_of,
     posted_draft,
     teams_of,
     templates_of,
@@ -101,15 +100,14 @@ def _submit(request: Request, kind: str) -> HttpResponse:
 
 def _start_once(request: Request, spec: JobSpec, team: Team) -> str:
     """Start the run; the same page sent twice starts it once. Raise DomainError."""
-    asked = submit.resolve(spec, team=team)
+    asked = submit.resolve(spec, team=team, reader=request.user)
 
     def start() -> Answer:
         job = submit.submit_job(
             actor=actor_of(request),
             owner=request.user,
             request=asked,
-            warnings=intake.warnings_of(spec),
-            parent=parent_of(request, spec),
+            warnings=intake.warnings_of(asked),
         )
         return Answer(201, {"id": job.uid})
 

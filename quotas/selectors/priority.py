@@ -3,7 +3,7 @@
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from portal.core.errors import DomainError
+from portal.core.errors import Fault, InvalidInputError
 from portal.identity.models import Team
 from quotas.models import PriorityClass, PriorityGrant
 
@@ -22,7 +22,7 @@ def priorities_for(team: Team) -> QuerySet[PriorityClass]:
 def priority_for(team: Team, name: str | None) -> PriorityClass:
     """Return the class of that name, or the default when none is named.
 
-    Raises DomainError with code `unknown_priority` or `priority_not_allowed`; the message lists what is allowed.
+    Raises InvalidInputError with code `unknown_priority` or `priority_not_allowed`; the message lists what is allowed.
     """
     # Compared here, since the ladder is short and Postgres refuses some strings that people send.
     chosen = next((rung for rung in ladder() if (rung.name == name if name else rung.is_default)), None)
@@ -33,7 +33,7 @@ def priority_for(team: Team, name: str | None) -> PriorityClass:
     return chosen
 
 
-def _refusal(team: Team, name: str, *, code: str) -> DomainError:
+def _refusal(team: Team, name: str, *, code: str) -> InvalidInputError:
     allowed = ", ".join(priorities_for(team).values_list("name", flat=True))
     if code == "priority_not_allowed":
         message = _("Team %(team)s may not use priority %(priority)s. Allowed: %(allowed)s.")
@@ -42,4 +42,4 @@ def _refusal(team: Team, name: str, *, code: str) -> DomainError:
     else:
         message = _("There is no default priority; name one. Allowed for team %(team)s: %(allowed)s.")
     numbers = {"team": team.name, "priority": name, "allowed": allowed or "-"}
-    return DomainError(message % numbers, code=code, field="priority", numbers=numbers)
+    return InvalidInputError.of([Fault("priority", code, message % numbers, numbers)])

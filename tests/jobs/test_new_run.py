@@ -89,6 +89,47 @@ def test_a_wrong_row_of_a_list_is_named(alice: User, supply: Supply, browser_of:
     assert message.startswith("row 2, mount_path: “no/path”")
 
 
+@pytest.mark.parametrize("text", ["\0", "1\0", "\0 1", "٣", "²", "\uff11", "1e3", "0x1"], ids=ascii)
+def test_what_is_no_value_of_an_input_is_its_error_and_never_counts_as_empty(
+    alice: User, supply: Supply, browser_of: BrowserOf, text: str
+) -> None:
+    client = browser_of(alice)
+    for address in ("/train/", "/serve/"):
+        sent = fields_of(client, address)
+        numbers = {"workers", "replicas", "gpus_per_worker", "max_runtime", "port", "readiness_delay"}
+        for field in sorted(numbers & set(sent)):
+            page = client.post(address, sent | {field: text})
+            assert page.status_code == 422, field
+            assert field in page.context["form"].errors
+            assert client.post("/train/preview/", sent | {field: text}).status_code == 422
+    assert not Job.objects.exists()
+
+
+def test_no_input_of_the_form_takes_a_nul_for_nothing(alice: User, supply: Supply, browser_of: BrowserOf) -> None:
+    client = browser_of(alice)
+    for address in ("/train/", "/serve/"):
+        sent = fields_of(client, address)
+        inputs = [bound.html_name for bound in client.get(address).context["form"] if not hasattr(bound, "rows")]
+        cells = [name for name in sent if "-" in name and not name.endswith("read_only")]
+        for name in inputs + cells:
+            page = client.post("/train/preview/", sent | {name: "a\0b"})
+            assert page.status_code == 422, name
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("named", ["speech", "moon", "1", "{x: 1}", "true"])
+def test_yaml_for_another_team_than_the_pages_is_not_started(
+    alice: User, charlie: User, supply: Supply, browser_of: BrowserOf, named: str
+) -> None:
+    client = browser_of(alice)
+    text = f"name: vit\nimage: team/torch:2.9\nteam: {named}\n"
+    for address in ("/train/", "/train/preview/", "/train/manifest/", "/train/convert/"):
+        page = client.post(address, {"source": "yaml", "yaml": text, "to": "form"})
+        assert page.status_code == 422, address
+        assert "line 3: team: The YAML names the team" in " ".join(page.content.decode().split())
+    assert not Job.objects.exists()
+
+
 def test_form_to_yaml_and_back_keeps_everything(alice: User, supply: Supply, browser_of: BrowserOf) -> None:
     client = browser_of(alice)
     text = (

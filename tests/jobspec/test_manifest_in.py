@@ -242,6 +242,19 @@ def test_other_sets_of_objects_are_refused(text: str) -> None:
     assert faults(text) == [("", "unknown_objects")]
 
 
+OWN = "name: vit\nimage: app:1\n"
+
+
+@pytest.mark.parametrize("texts", [(OWN, OWN), (OWN, OWN, OWN), (OWN, JOB), (JOB, OWN), (OWN, SERVER, SERVICE)])
+def test_a_document_of_our_own_stands_alone(texts: tuple[str, ...]) -> None:
+    with pytest.raises(SpecError) as refused:
+        spec_from_yaml("---\n".join(texts), defaults=TEAM)
+
+    (problem,) = refused.value.problems
+    assert problem.code == "yaml_several_specs"
+    assert sentence(problem) == f"Take one JobSpec at a time; this text holds {len(texts)} documents."
+
+
 @pytest.mark.parametrize("kind", ["batch/v1\nkind: CronJob", "apps/v1\nkind: StatefulSet"])
 def test_kinds_without_behaviour_are_not_supported_yet(kind: str) -> None:
     assert faults(f"apiVersion: {kind}") == [("kind", "not_supported_yet")]

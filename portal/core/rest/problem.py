@@ -62,7 +62,7 @@ def _whole(status: int, problem: Problem) -> Problem:
 
 def _domain_problem(exc: DomainError) -> Problem:
     if isinstance(exc, InvalidInputError):
-        errors = [_error(field, exc.code, text) for field, texts in exc.problems.items() for text in texts]
+        errors = [_error(fault.field, fault.code, fault.message) for fault in exc.faults]
     else:
         errors = [_error(exc.field, exc.code, exc.message)] if exc.field else []
     problem: Problem = {"code": exc.code, "detail": exc.message, "errors": errors}
