@@ -12,7 +12,7 @@ from tests.e2e.portal import RunningPortal
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e"), pytest.mark.timeout(240)]
 
-LESSON = Path(__file__).parents[1] / "jobspec" / "lesson"
+LESSON = Path(__file__).parents[2] / "docs" / "examples"
 NAMESPACE = "team-vision"
 GROUPS = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}
 GANG = {"name": "gang", "kind": "training", "image": "example.org/train:1", "gpus_per_worker": 8, "workers": 4}

@@ -169,7 +169,7 @@ def test_yaml_that_cannot_be_read_names_the_line(alice: User, supply: Supply, br
 
 def test_the_lessons_yaml_starts_as_it_is(alice: User, supply: Supply, browser_of: BrowserOf) -> None:
     client = browser_of(alice)
-    with open("tests/jobspec/lesson/training_job.yaml") as file:  # noqa: PTH123
+    with open("docs/examples/training_job.yaml") as file:  # noqa: PTH123
         answer = client.post("/train/", {"source": "yaml", "yaml": file.read(), "token": "t"})
 
     assert answer.status_code == 302
