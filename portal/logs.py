@@ -1,15 +1,30 @@
 """Structured logs: JSON lines in production, readable lines in the demo; never local variables."""
 
+import logging
 import sys
 
 import structlog
 
+_PROBE, _UNREADY = "/readyz", 503
 _SHARED = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 )
+
+
+class CalmProbes(logging.Filter):
+    """A portal that is not ready yet answers 503, once a probe: that is an answer, not an error of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell of it once, as information, and drop Django's second line about it."""
+        if getattr(record, "status_code", 0) == _UNREADY:
+            return getattr(getattr(record, "request", None), "path", "") != _PROBE
+        event = record.msg
+        if isinstance(event, dict) and event.get("code") == _UNREADY and event.get("request") == f"GET {_PROBE}":
+            record.levelno, record.levelname, event["level"] = logging.INFO, "INFO", "info"
+        return True
 
 
 def logging_config(*, json: bool, level: str) -> dict[str, object]:
@@ -46,8 +61,11 @@ def logging_config(*, json: bool, level: str) -> dict[str, object]:
         "disable_existing_loggers": False,
         "formatters": {"line": formatter},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "filters": {"calm_probes": {"()": CalmProbes}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
+            "django.request": {"filters": ["calm_probes"]},
+            "django_structlog.middlewares.request": {"filters": ["calm_probes"]},
             "httpx": quiet,
             "urllib3": quiet,
             "celery.beat": quiet,

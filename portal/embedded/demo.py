@@ -214,14 +214,18 @@ def keep_logins(log: Path, file: Path) -> None:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run demo", description="Start the portal with two simulated clusters.")
-    parser.add_argument("--port", type=int, default=8000, help="port of the pages; 0 chooses a free one (default 8000)")
+    parser.add_argument(
+        "--port", type=int, default=8000, help="port of the pages (default 8000); 0 takes any that is free"
+    )
     parser.add_argument(
         "--data",
         type=Path,
         default=ROOT / ".muster" / "demo",
-        help="folder of all data (default .muster/demo)",
+        help="folder that keeps everything between starts (default .muster/demo)",
     )
-    parser.add_argument("--fresh", action="store_true", help="remove the demo's data first")
+    parser.add_argument(
+        "--fresh", action="store_true", help="begin anew: remove what an earlier start left in the folder"
+    )
     return parser.parse_args(arguments)
 
 
@@ -247,7 +251,7 @@ def _module(name: str, *words: str) -> tuple[str, ...]:
 
 
 def _granian(port: int) -> tuple[str, ...]:
-    served = ("--interface", "asgi", "portal.asgi:application", "--host", "127.0.0.1", "--port", str(port))
+    served = ("--interface", "asginl", "portal.asgi:application", "--host", "127.0.0.1", "--port", str(port))
     # Without the time-out an open event stream keeps the server from ever stopping.
     return _module("granian", *served, "--workers", "1", "--workers-kill-timeout", "3")
 

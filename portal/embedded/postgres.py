@@ -19,6 +19,7 @@ from portal.embedded.processes import end, has_ended, spawn
 
 USER = "muster"
 _SOCKET_NAME = ".s.PGSQL.5432"
+_SOCKET_LINE, _STATUS_LINE = 4, 7  # of postmaster.pid, from 0
 _SOCKET_PATH_LIMIT = 107  # bytes: sun_path of a Unix socket address, without its closing zero
 _IN_USE_PATIENCE_S = 3.0  # the server of a killed parent needs a moment to go
 _START_TIMEOUT_S = 60.0  # crash recovery replays the write-ahead log first
@@ -90,10 +91,14 @@ class Postgres:
 
     def is_ready(self) -> bool:
         """Whether the server accepts connections, as it says itself in the last line of its pid file."""
-        try:
-            return (self.data_dir / "postmaster.pid").read_text().splitlines()[7].strip() == "ready"
-        except (OSError, IndexError):
+        return self._told(_STATUS_LINE) == "ready"
+
+    def attach(self) -> bool:
+        """Use the server that somebody else runs on this folder. False: none runs."""
+        if _server_pid(self.data_dir) is None or not self.is_ready():
             return False
+        self._socket_dir = Path(self._told(_SOCKET_LINE))
+        return True
 
     def create_database(self, name: str) -> None:
         """Create the database unless it exists."""
@@ -114,6 +119,12 @@ class Postgres:
         """Remove the socket's folder if it is a temporary one."""
         if self._socket_dir != self.data_dir:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
+
+    def _told(self, line: int) -> str:
+        try:
+            return (self.data_dir / "postmaster.pid").read_text().splitlines()[line].strip()
+        except (OSError, IndexError):
+            return ""
 
     def _parts(self, name: str) -> dict[str, str]:
         return {"host": str(self._socket_dir), "dbname": name, "user": USER}
