@@ -11,9 +11,9 @@ from jobs.models import Job
 Data = Mapping[str, Any]
 
 
-def sentence(code: str, data: Data) -> str:
+def sentence(code: str, data: Data, *, is_service: bool = False) -> str:
     """Return what happened, with its numbers. An unknown code, from a newer version, is shown as it is."""
-    write = _SENTENCES.get(code)
+    write = (_OF_SERVICES.get(code) if is_service else None) or _SENTENCES.get(code)
     return write(data) if write else code
 
 
@@ -28,6 +28,14 @@ def _admitted(data: Data) -> str:
         "Admitted in cycle %(cycle)s: %(workers)s workers on %(cluster)s, within one %(level)s",
         data["workers"],
     ) % {key: data[key] for key in ("cycle", "workers", "cluster", "level")}
+
+
+def _admitted_service(data: Data) -> str:
+    return ngettext(
+        "Admitted in cycle %(cycle)s: %(workers)s replica on %(cluster)s",
+        "Admitted in cycle %(cycle)s: %(workers)s replicas on %(cluster)s",
+        data["workers"],
+    ) % {key: data[key] for key in ("cycle", "workers", "cluster")}
 
 
 def _stopping(data: Data) -> str:
@@ -78,4 +86,9 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "scaled": _scaled,
     "synthetic": lambda _data: _("Made up for the demo: this job never ran"),
     "grown": _grown,
+}
+# Replicas need neither start together nor stand near each other, and a service may begin with some of them.
+_OF_SERVICES: Mapping[str, Callable[[Data], str]] = {
+    "admitted": _admitted_service,
+    "running": lambda _data: _("It serves"),
 }

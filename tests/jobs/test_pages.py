@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from clusters.models import Cluster, GpuSample, Node, ObservedPod, ResourceFlavor
+from jobs import transitions
 from jobs.models import Job
 from portal.core import clock
 from portal.identity.models import Team, User
@@ -338,3 +339,20 @@ def test_the_page_of_a_waiting_run_hears_what_cycles_tell_its_team_and_that_of_a
     assert topics(waiting) == [f"job:{waiting.uid}", f"team:{team.pk}"]
     assert topics(running) == [f"job:{running.uid}"]
     assert topics(short) == [f"job:{short.uid}", f"team:{team.pk}"]
+
+
+def test_the_log_of_a_service_speaks_of_replicas_and_that_of_a_run_of_workers(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf, api_of: Callable[[User], APIClient]
+) -> None:
+    data = {"cycle": 7, "workers": 3, "cluster": "sim-east", "level": "rack"}
+
+    def told(kind: str) -> list[str]:
+        job = make_placed(team, alice, supply, kind=kind)
+        for code in ("admitted", "running"):
+            transitions.tell(job, transitions.Event(code, data))
+        lines = [line["message"] for line in api_of(alice).get(f"/api/v1/jobs/{job.uid}/events/").json()]
+        assert all(line in text(browser_of(alice), f"/jobs/{job.uid}/") for line in lines)
+        return lines
+
+    assert told("inference") == ["It serves", "Admitted in cycle 7: 3 replicas on sim-east"]
+    assert told("training") == ["All workers run", "Admitted in cycle 7: 3 workers on sim-east, within one rack"]

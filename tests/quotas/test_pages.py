@@ -303,6 +303,15 @@ def test_the_ladder_is_edited_on_a_page_of_its_own(world: World, administrator: 
     assert not PriorityClass.objects.exists()
 
 
+def test_a_box_to_tick_is_not_called_optional(world: World, administrator: Client) -> None:
+    rung = make_priority_class("production", 100_000)
+    html = text_of(administrator, f"{CONSOLE}priorities/{rung.pk}/")
+    label = html.partition("Every team may use it")[2].partition("</label>")
+
+    assert label[1]
+    assert "optional" not in label[0]
+
+
 def test_an_empty_console_says_where_to_start(admin: User, browser_of: Callable[[User], Client]) -> None:
     Organization.objects.create(name="New", slug="new")
 

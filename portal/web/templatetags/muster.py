@@ -4,6 +4,7 @@ Registered as builtins, so templates need no `{% load %}`. Amounts come wrapped 
 page would show "h 12" else.
 """
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -136,6 +137,12 @@ def age(value: datetime | None) -> SafeString:
         return _dash()
     text, title = age_text(value, clock.now()), value.strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html('<time datetime="{}" title="{}"><bdi>{}</bdi></time>', value.isoformat(), title, text)
+
+
+@register.filter
+def plain(value: object, indent: int | None = None) -> str:
+    """Show a stored value as text: a text as it is, all else as JSON, over several lines with an indent."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 @register.filter

@@ -68,6 +68,23 @@ def test_the_log_is_walked_by_key_with_few_queries(
     assert [event.pk for event in first.context["page"].rows] + shown(browser, older) == written[::-1]
 
 
+def test_a_whole_document_is_shown_as_json_and_folded_and_a_short_value_in_its_line(
+    browser_of: Callable[[User], Client], alice: User, team: Team
+) -> None:
+    target = Target(type="job", id="x", label="train-1", team_id=team.pk)
+    document = {"name": "train", "image": "team/torch:2.9", "args": [f"--option-{n}=1" for n in range(9)], "code": None}
+    audit.record(as_actor(alice), "job.submitted", target, after={"gpus": 8, "open": True, "spec": document})
+    html = " ".join(browser_of(alice).get("/audit/").content.decode().split())
+
+    assert "<bdi>gpus: 8</bdi>" in html
+    assert "<bdi>open: true</bdi>" in html
+    assert "<details><summary><bdi>spec: {&quot;" in html
+    assert (
+        "&quot;code&quot;: null, &quot;name&quot;: &quot;train&quot;"
+        in html.partition("<pre")[2].partition("</pre>")[0]
+    )
+
+
 def _acts(alice: User, bob: User, admin: User, team: Team) -> dict[str, Callable[[], Any]]:
     actor = as_actor(alice)
     membership = Membership.objects.get(user=bob)
