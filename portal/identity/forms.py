@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from portal.core.forms import DressedForm, dress
 from portal.identity.actors import as_actor
 from portal.identity.models import Membership, Organization, User
-from portal.identity.services import accounts, attempts
+from portal.identity.services import accounts, attempts, invitations
 from portal.identity.services.tokens import MAX_DAYS, MAX_NAME
 
 MAX_PASSWORD = 4096  # hashing takes time with the length
@@ -94,8 +94,9 @@ class RegisterForm(DressedForm):
 
     username = forms.CharField(
         label=_("User name"),
-        max_length=150,
+        max_length=invitations.LONGEST_NAME,
         widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+        help_text=invitations.NAME_RULE,
     )
     password = forms.CharField(
         label=_("Password"),

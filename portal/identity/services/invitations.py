@@ -1,6 +1,7 @@
 """Links that let one address join a team, once, until they expire. Only their digests are kept."""
 
 import hashlib
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from portal.core import audit, clock
 from portal.core.audit import Actor, Target
@@ -22,6 +24,10 @@ from portal.identity.models import Invitation, Membership, Team, User
 from portal.identity.services.rows import check
 
 LIFE = timedelta(days=7)
+# For new accounts: letters of other scripts look like these and are not. Older accounts keep their names.
+LONGEST_NAME = 40
+NAME_RULE = _lazy("Letters a-z and A-Z, digits, “.”, “_” and “-”, at most 40 characters.")
+_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_NAME}}}")
 log = structlog.get_logger(__name__)
 
 
@@ -75,6 +81,8 @@ def accept(*, user: User, digest: str) -> Team:
 def register(*, digest: str, username: str, password: str) -> User:
     """Make an account for the invited address and put it into the team. Raise DomainError, or InvalidInputError."""
     invitation = _take(digest)
+    if not _NAME.fullmatch(username):
+        raise InvalidInputError({"username": [str(NAME_RULE)]}, code="bad_name")
     user = User(username=username, email=invitation.email)
     user.set_password(password)
     check(user)

@@ -15,16 +15,17 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from portal.core.errors import DomainError
+from portal.core.errors import DomainError, InvalidInputError
 from portal.core.models import AuditEvent
 from portal.identity.actors import as_actor
 from portal.identity.models import Invitation, Membership, Team, User
 from portal.identity.services import invitations
-from tests.factories import make_membership, make_team, make_user
+from tests.factories import PASSWORD, make_membership, make_team, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.portal.urls")]
 INVITE = "/people/teams/vision/invite/"
 ANSWER = "/people/invitations/"
+NAME_RULE = "Letters a-z and A-Z, digits, “.”, “_” and “-”, at most 40 characters."
 NEW_PASSWORD = "seventeen grey herons"
 
 
@@ -168,7 +169,7 @@ def test_a_mail_server_that_is_down_leaves_the_link_to_hand_over(owner: Client, 
         ("dana", "dana@example.com"),
         ("alice", NEW_PASSWORD),
         ("", NEW_PASSWORD),
-        ("d" * 151, NEW_PASSWORD),
+        ("d" * 41, NEW_PASSWORD),
         ("da na", NEW_PASSWORD),
         ("dana", ""),
     ],
@@ -177,6 +178,41 @@ def test_a_weak_password_or_a_taken_name_makes_no_account(owner: Client, usernam
     assert register(invite(owner), username, password).status_code == 422
     assert User.objects.count() == 1
     assert invitations.open_invitations().exists()
+
+
+@pytest.mark.parametrize(
+    "username",
+    [
+        *("d\u0430na", "\u0430lice", "\u03bfwen", "\uff44ana", "\u0501ana", "d\u00e4na", "\u0663", "dana\u0301"),
+        *("da\u200bna", "dana\u00ad", "da\u00a0na", "dana@example.com", "da+na", "da/na", "da\nna", "da\x00na"),
+    ],
+    ids=ascii,
+)
+def test_no_new_name_can_be_taken_for_another(owner: Client, username: str) -> None:
+    page = register(invite(owner), username)
+
+    assert page.status_code == 422
+    assert "username" in page.context["form"].errors
+    assert NAME_RULE in page.content.decode()
+    with pytest.raises(InvalidInputError) as refused:
+        invitations.register(digest=Invitation.objects.get().digest, username=username, password=NEW_PASSWORD)
+    assert refused.value.problems == {"username": [NAME_RULE]}
+    assert User.objects.count() == 1
+
+
+@pytest.mark.parametrize("username", ["dana", "Dana.M_2-x", "7", "d" * 40])
+def test_a_plain_name_of_up_to_forty_characters_is_taken(owner: Client, username: str) -> None:
+    assert register(invite(owner), username).status_code == 302
+    assert User.objects.filter(username=username).exists()
+
+
+def test_a_name_from_before_the_rule_still_signs_in(client: Client) -> None:
+    make_user("d\u00e4na@work")
+
+    assert client.login(username="d\u00e4na@work", password=PASSWORD)
+    page = client.post("/people/profile/", {"theme": "dark", "time_zone": "UTC"})
+    assert page.status_code == 302
+    assert User.objects.get().theme == "dark"
 
 
 def test_a_member_of_another_team_cannot_close_an_invitation(
