@@ -20,11 +20,24 @@ function toggleRail(button) {
   button.setAttribute("aria-expanded", String(rail.toggleAttribute("data-open")));
 }
 
+// A dialog shows what is, not what was typed into it before and given up.
+function forget(dialog) {
+  for (const form of dialog.querySelectorAll("form")) form.reset();
+}
+
+function openDialog(dialog) {
+  if (!dialog) return;
+  forget(dialog);
+  dialog.showModal();
+}
+
+document.addEventListener("close", (event) => forget(event.target), true); // it does not bubble
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button, [data-dialog-open]");
   if (!button) return;
   if (button.dataset.themeChoice) chooseTheme(button.dataset.themeChoice);
-  if (button.dataset.dialogOpen) document.getElementById(button.dataset.dialogOpen)?.showModal();
+  if (button.dataset.dialogOpen) openDialog(document.getElementById(button.dataset.dialogOpen));
   if ("dialogClose" in button.dataset) button.closest("dialog").close();
   if ("railToggle" in button.dataset) toggleRail(button);
   if (button.dataset.copy) navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent);

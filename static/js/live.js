@@ -54,6 +54,10 @@ function patch(fresh) {
   if (word && before !== word.textContent.trim()) announce(cell, word.textContent.trim());
 }
 
+function patchWaiting() {
+  setTimeout(() => [...waiting.values()].forEach(patch));
+}
+
 function announce(cell, word) {
   const region = document.querySelector("[data-announce]");
   const name = cell.closest("tr")?.querySelector(".m-name")?.textContent.trim() ?? "";
@@ -214,7 +218,8 @@ function start() {
   setInterval(beat, 1000);
   pauseButton?.addEventListener("click", pause);
   document.querySelector("[data-live-new] button")?.addEventListener("click", showHeld);
-  document.addEventListener("focusout", () => setTimeout(() => [...waiting.values()].forEach(patch)));
+  document.addEventListener("focusout", patchWaiting);
+  document.addEventListener("close", patchWaiting, true); // a dialog that closes has forgotten what was typed
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : resume()));
   addEventListener("pagehide", close);
   tell();

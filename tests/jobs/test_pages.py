@@ -235,6 +235,25 @@ def test_a_live_answer_has_the_cells_and_not_the_frame(
     assert 'id="head-state"' in html
 
 
+def test_an_open_page_hears_of_the_number_that_its_scale_dialog_shows(
+    alice: User, team: Team, supply: Supply, browser_of: BrowserOf
+) -> None:
+    job = make_placed(team, alice, supply, kind="inference", workload="deployment")
+    client = browser_of(alice)
+    whole = text(client, f"/jobs/{job.uid}/")
+    assert 'value="2"' in cell_of(whole, "scale-replicas")
+    assert "</dialog>" in whole.partition('id="scale-replicas"')[2]
+
+    Job.objects.update(workers=5)
+    live = client.get(f"/jobs/{job.uid}/", headers={"HX-Request": "true"}).content.decode()
+
+    assert 'value="5"' in cell_of(live, "scale-replicas")
+
+
+def cell_of(html: str, name: str) -> str:
+    return html.partition(f'<div id="{name}" data-v="')[2].partition("</div>")[0]
+
+
 def test_a_stale_cluster_marks_what_was_heard_last(
     alice: User, team: Team, supply: Supply, browser_of: BrowserOf
 ) -> None:
