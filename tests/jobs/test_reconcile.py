@@ -7,7 +7,7 @@ from django.db import transaction
 from pytest_django import Settings
 
 from clusters.models import Cluster, ObservedPod
-from jobs.dispatch import reconcile, start
+from jobs.dispatch import limits, reconcile, start
 from jobs.dispatch.progress import FencedOffError, advance
 from jobs.dispatch.view import View, load_views
 from jobs.engine import cycle
@@ -124,7 +124,7 @@ def test_a_pass_that_takes_too_long_hands_back_what_it_did_not_reach(
     for _ in range(3):
         fleet.job()
     cycle.run_once()
-    monkeypatch.setattr(reconcile, "PASS_S", -1.0)
+    monkeypatch.setattr(limits, "PASS_S", -1.0)
 
     reconcile.reconcile_due()
 
