@@ -13,9 +13,7 @@ from tests.crash.proxy import Held, Moment
 from tests.crash.site import Site, judged
 
 RANKS = 4
-LONG = {"SIM_RUN_S": "3600"}
-# Ten times as fast on the simulated cluster; long enough that nobody misses it.
-SHORT = {"SIM_RUN_S": "20"}
+LONG_S = 3600
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def title(case: tuple[Point, Fate]) -> str:
     return f"{point.name}, {fate.value}"
 
 
-def submit(site: Site, *, env: dict[str, str]) -> str:
+def submit(site: Site, *, run_s: int) -> str:
     """A gang of four ranks."""
     document = {
         "name": "gang",
@@ -71,7 +69,7 @@ def submit(site: Site, *, env: dict[str, str]) -> str:
         "workers": RANKS,
         "gpus_per_worker": 4,
         "accelerators": ["h100"],
-        "env": env,
+        "env": {"SIM_RUN_S": str(run_s)},
     }
     return site.portal.api.submit(document)
 
@@ -83,7 +81,7 @@ def kill_at(site: Site, case: tuple[Point, Fate]) -> dict[str, Any]:
     """
     point, fate = case
     with judged(site) as violations:
-        job_id, held = _hold(site, point, _moment(fate))
+        job_id, held = _hold(site, point, _moment(fate), run_s=_run_s(site, point))
         site.portal.kill("worker")
         if fate is not Fate.LATE:
             held.lose()
@@ -98,7 +96,7 @@ def kill_at(site: Site, case: tuple[Point, Fate]) -> dict[str, Any]:
 def pause_at(site: Site, point: Point) -> dict[str, Any]:
     """Stop the worker at the point, let another one do its work, and wake it again: it must change nothing."""
     with judged(site) as violations:
-        job_id, held = _hold(site, point, Moment.REPLY, env=LONG)
+        job_id, held = _hold(site, point, Moment.REPLY, run_s=LONG_S)
         sleeper = site.portal.processes.pop("worker")
         os.killpg(sleeper.pid, signal.SIGSTOP)
         try:
@@ -118,7 +116,7 @@ def pause_at(site: Site, point: Point) -> dict[str, Any]:
     return job
 
 
-def _hold(site: Site, point: Point, at: Moment, *, env: dict[str, str] = SHORT) -> tuple[str, Held]:
+def _hold(site: Site, point: Point, at: Moment, *, run_s: int) -> tuple[str, Held]:
     """Submit a gang and go on until the request of the point is held."""
 
     def armed() -> Held:
@@ -126,15 +124,22 @@ def _hold(site: Site, point: Point, at: Moment, *, env: dict[str, str] = SHORT) 
 
     if point.after == "":
         held = armed()
-        job_id = submit(site, env=env)
+        job_id = submit(site, run_s=run_s)
     else:
-        job_id = submit(site, env=LONG if point.after == "cancel" else env)
+        job_id = submit(site, run_s=run_s)
         site.portal.until_state(job_id, "running", "succeeded")
         held = armed()
     if point.after == "cancel":
         site.portal.api.act(job_id, "cancel")
     held.wait()
     return job_id, held
+
+
+def _run_s(site: Site, point: Point) -> int:
+    if point.after == "cancel":
+        return LONG_S
+    # What happens at its end must not be over before it is waited for.
+    return 3 * site.short_s if point.after == "running" else site.short_s
 
 
 def _moment(fate: Fate) -> Moment:

@@ -29,6 +29,8 @@ class Door:
     token: str
     ca: str = ""
     levels: Sequence[tuple[str, str]] = ()
+    # How long a run takes there that nobody shall wait for, by the cluster's own clock.
+    short_s: int = 3
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Site:
     portal: RunningPortal
     proxy: HoldingProxy
     truth: Gateway
+    short_s: int
 
     def objects(self, kind: str, run: str) -> list[Any]:
         """What the cluster has of a run."""
@@ -75,7 +78,7 @@ def running_site(door: Door, nodes: int) -> Iterator[Site]:
         status, answer = portal.api_of("admin").ask("POST", "clusters/", body)
         assert status == 201, answer
         portal.wait_for(lambda: _nodes_ready(portal) == nodes, "the portal sees the nodes")
-        yield Site(portal, proxy, truth)
+        yield Site(portal, proxy, truth, door.short_s)
         assert portal.doctor() == []
 
 

@@ -21,7 +21,7 @@ def running() -> Iterator[Site]:
     """Four nodes in one rack, ten times as fast as the world."""
     fleet = with_teams({**uniform(nodes=NODES, gpus=8, per_rack=NODES), "name": "held"})
     with running_cluster(fleet, clock=10) as cluster:
-        door = Door(server=cluster.url, token=cluster.token, levels=LEVELS)
+        door = Door(server=cluster.url, token=cluster.token, levels=LEVELS, short_s=20)
         with running_site(door, NODES) as site:
             yield site
 
