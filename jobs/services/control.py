@@ -53,7 +53,8 @@ def scale_service(*, actor: Actor, job: Job, replicas: int) -> None:
     _wake(job)
     before = job.workers
     spec = {**job.spec, "replicas": replicas}
-    rows = Job.objects.filter(pk=job.pk, version=job.version, cancel_requested_at=None).exclude(state__in=Job.FINAL)
+    # Only what the person changes must be as it was read: the driver moves the job on at any time.
+    rows = Job.objects.filter(pk=job.pk, workers=before, cancel_requested_at=None).exclude(state__in=Job.FINAL)
     changed = rows.update(
         workers=replicas,
         min_workers=min(1, replicas),
@@ -75,7 +76,7 @@ def label_job(*, actor: Actor, job: Job, labels: dict[str, str]) -> None:
     if len(merged) > max(LABELS_MAX, len(job.labels)):
         text = _("%(job)s would have more than %(most)d labels.") % {"job": job.full_name, "most": LABELS_MAX}
         raise DomainError(text, code="too_many", field="labels", numbers={"most": LABELS_MAX})
-    if not Job.objects.filter(pk=job.pk, version=job.version).update(labels=merged, version=F("version") + 1):
+    if not Job.objects.filter(pk=job.pk, labels=job.labels).update(labels=merged, version=F("version") + 1):
         raise DomainError(_("%(job)s changed meanwhile; look again.") % {"job": job.full_name}, code="stale")
     audit.record(actor, "job.label", _target(job), before={"labels": job.labels}, after={"labels": merged})
     transitions.announce(job)

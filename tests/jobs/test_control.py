@@ -180,15 +180,26 @@ def test_training_is_not_scaled_and_neither_is_what_is_over_or_changed(fleet: Fl
         control.scale_service(actor=BOB, job=over, replicas=2)
     assert refused.value.code in ("stale", "already_over")
     changed = fleet.job(kind="inference", workload="deployment")
-    Job.objects.filter(pk=changed.pk).update(version=9)
+    Job.objects.filter(pk=changed.pk).update(workers=9)
     with pytest.raises(DomainError) as refused:
         control.scale_service(actor=BOB, job=changed, replicas=2)
     assert refused.value.code == "stale"
 
 
+def test_what_the_driver_does_meanwhile_keeps_nobody_from_scaling_or_labelling(fleet: Fleet) -> None:
+    job = fleet.job(kind="inference", workload="deployment")
+    Job.objects.filter(pk=job.pk).update(state=State.RUNNING, version=job.version + 5)
+
+    control.scale_service(actor=BOB, job=job, replicas=2)
+    control.label_job(actor=BOB, job=job, labels={"stage": "canary"})
+
+    job.refresh_from_db()
+    assert (job.workers, job.labels["stage"]) == (2, "canary")
+
+
 def test_a_scale_that_is_refused_leaves_no_trace(fleet: Fleet) -> None:
     job = fleet.job(kind="inference", workload="deployment")
-    Job.objects.filter(pk=job.pk).update(version=9)
+    Job.objects.filter(pk=job.pk).update(workers=9)
 
     with pytest.raises(DomainError), transaction.atomic():
         control.scale_service(actor=BOB, job=job, replicas=2)

@@ -77,24 +77,13 @@ def test_the_lessons_model_server_serves_and_scales(portal: RunningPortal, kube_
     wait_for_replicas(portal, service_id, 3)
 
     for replicas in (5, 2):
-        scale(portal, service_id, replicas)
+        portal.api.act(service_id, "scale", {"replicas": replicas})
         wait_for_replicas(portal, service_id, replicas)
 
     left = portal.wait_for(lambda: _exactly(alive(kube_plane, service_id), 2), "two pods are left")
     assert all(pod["spec"]["nodeName"] for pod in left)
     (service,) = objects(kube_plane, "Service", service_id)
     assert {port["port"]: port["targetPort"] for port in service["spec"]["ports"]} == {80: 8080}
-
-
-def scale(portal: RunningPortal, service_id: str, replicas: int) -> None:
-    """Ask for so many replicas, again where the driver changed the service between the look at it and the change."""
-
-    def accepted() -> bool:
-        status, answer = portal.api.ask("POST", f"jobs/{service_id}/scale/", {"replicas": replicas})
-        assert status == 200 or answer["code"] == "stale", answer
-        return status == 200
-
-    portal.wait_for(accepted, f"{replicas} replicas are asked for")
 
 
 def wait_for_replicas(portal: RunningPortal, service_id: str, count: int) -> None:
