@@ -12,8 +12,10 @@ from pytest_django import Settings
 from jobs import transitions
 from jobs.engine import cycle
 from jobs.models import Job
+from jobs.services import control
 from jobs.transitions import Event
 from portal.core import clock
+from portal.core.audit import SYSTEM
 from portal.env import libpq_dsn
 from portal.identity.models import Team, User
 from quotas.models import Quota, QuotaUsage
@@ -169,6 +171,24 @@ def test_a_question_before_a_cancel_knows_what_the_run_has_computed_meanwhile(
     transitions.move(job, frm=Job.State.STARTING, to=Job.State.SUCCEEDED, event=Event("succeeded"))
     expect(alices.locator("#head-state")).to_contain_text("Succeeded")
     expect(alices.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def test_the_scale_dialog_forgets_what_was_given_up_and_shows_what_somebody_else_set(
+    alices: Page, team: Team, alice: User, supply: Supply
+) -> None:
+    job = make_placed(team, alice, supply, kind="inference", workload="deployment")
+    alices.goto(f"/jobs/{job.uid}/")
+    field = alices.get_by_label("Replicas")
+    alices.get_by_role("button", name="Scale").click()
+    expect(field).to_have_value("2")
+    field.fill("7")
+    control.scale_service(actor=SYSTEM, job=job, replicas=5)
+    alices.keyboard.press("Escape")
+
+    # The hidden field follows before it is seen again.
+    expect(alices.locator("#replicas")).to_have_value("5")
+    alices.get_by_role("button", name="Scale").click()
+    expect(field).to_have_value("5")
 
 
 def test_rows_are_selected_by_keyboard_and_cancelled_after_a_question(
