@@ -128,7 +128,10 @@ def _policy(numbers: Numbers) -> Told:
     if kind == "in_place":
         return Told(_("The policy is in place: each pod of a gang is born on its node, without a patch."))
     if kind == "not_offered":
-        return Told(_("Pods wait at a gate and are released one by one: pinning at creation needs Kubernetes 1.36."))
+        return Told(
+            _("Pods wait at a gate and are released one by one: the cluster has no mutating admission policies."),
+            advice=_("Kubernetes serves them from 1.36 on; with one, pods are pinned as they are created."),
+        )
     if kind == "forbidden":
         return Told(
             _("The account may not look whether the policy is there, so pods wait at a gate."),

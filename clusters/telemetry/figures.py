@@ -117,7 +117,7 @@ def _target(value: float) -> Figure:
         "y0": value,
         "y1": value,
         "line": {"color": "target", "width": 1, "dash": "dash"},
-        "label": {"text": f"{value:g}", "textposition": "end"},
+        "label": {"text": f"{value:g}", "textposition": "start"},
     }
 
 

@@ -73,7 +73,7 @@ def test_a_finding_is_a_sentence_with_its_numbers(finding: Finding, words: str) 
             ["lacks 3 rights", "all namespaces: list nodes", "team-a: create, patch jobs.batch", "apply this"],
         ),
         ("policy", {"is": "in_place"}, ["born on its node"]),
-        ("policy", {"is": "not_offered"}, ["needs Kubernetes 1.36"]),
+        ("policy", {"is": "not_offered"}, ["from 1.36 on"]),
         ("policy", {"is": "missing"}, ["is missing", "apply this"]),
         (
             "policy",
