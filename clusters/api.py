@@ -281,7 +281,7 @@ class FlavorIn(serializers.Serializer[ResourceFlavor]):
 
 
 class FlavorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[ResourceFlavor]):
-    """The flavors, in the order in which runs without a wish try them; administrators define them."""
+    """The flavors, in the order in which runs that name none try them; administrators define them."""
 
     queryset = ResourceFlavor.objects.all()
     serializer_class = FlavorOut

@@ -84,7 +84,7 @@ class FlavorForm(DressedForm):
         label=_("Resource that the nodes offer"), max_length=MAX_TYPED, initial="nvidia.com/gpu"
     )
     label_key = forms.CharField(
-        label=_("Label that tells the nodes"), max_length=MAX_TYPED, initial="nvidia.com/gpu.product"
+        label=_("Label by which its nodes are known"), max_length=MAX_TYPED, initial="nvidia.com/gpu.product"
     )
     label_value = forms.CharField(label=_("Its value"), max_length=MAX_TYPED)
     memory_mib = forms.IntegerField(
@@ -96,7 +96,7 @@ class FlavorForm(DressedForm):
         min_value=0,
         max_value=32_767,
         initial=100,
-        help_text=_("What a run without a wish tries first: the lowest number."),
+        help_text=_("A run that names no GPU type tries the lowest number first."),
         widget=_NUMBER,
     )
 

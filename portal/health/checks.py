@@ -42,7 +42,7 @@ def _processes() -> str:
         silent = stale_processes()
     except DatabaseError:
         return "unknown"
-    return f"not heard of: {', '.join(silent)}" if silent else ""
+    return f"not heard from: {', '.join(silent)}" if silent else ""
 
 
 CHECKS: Mapping[str, Callable[[], str]] = {
