@@ -19,6 +19,9 @@ def asked_of(request: ApiRequest, body: object) -> Request:
 
     The query names the team before the body does, and fills in a queue and a priority that the body leaves open.
     """
+    if request.stream is None:
+        # curl sends nothing when it cannot read its file; a list of required fields would hide that.
+        raise InvalidInputError({"": [_("The body is empty.")]}, code="empty_body")
     document = _document_of(body)
     team = _team_of(request, document)
     defaults = {name: request.query_params[name] for name in ("queue", "priority") if request.query_params.get(name)}

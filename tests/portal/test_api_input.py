@@ -80,6 +80,15 @@ def test_a_body_that_is_too_large_is_refused_unread(api_of: Rest, alice: User, c
     assert fits.status_code in (409, 422)  # read, and no JobSpec
 
 
+@pytest.mark.parametrize("content_type", ["application/json", "application/yaml"])
+@pytest.mark.parametrize("address", ["jobs/?team=vision", "preview/"])
+def test_an_empty_body_is_called_empty(api_of: Rest, alice: User, team: Team, address: str, content_type: str) -> None:
+    said = api_of(alice).generic("POST", f"/api/v1/{address}", "", content_type=content_type)
+
+    assert (said.status_code, said.json()["code"]) == (422, "empty_body")
+    assert said.json()["detail"] == "The body is empty."
+
+
 def test_the_deepest_body_is_still_read(api_of: Rest, alice: User) -> None:
     body = '{"name": ' + "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1) + "}"
     said = api_of(alice).generic("POST", "/api/v1/jobs/", body, content_type="application/json")
