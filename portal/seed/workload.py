@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
 
 from django.db import transaction
 
@@ -13,8 +12,6 @@ from portal.core.errors import DomainError
 from portal.identity.models import Team, User
 
 LABEL = "demo"
-# Live synthetic jobs that the demo keeps up.
-LIVE = 9
 # How many are submitted at most in one go, so that a fresh demo fills up over a minute.
 AT_ONCE = 3
 
@@ -69,14 +66,17 @@ SERVICES: Sequence[Recipe] = (
 
 
 def refill() -> int:
-    """Submit what is missing of the steady load; return how many jobs that was."""
+    """Submit what is missing of the steady load; return how many jobs that was.
+
+    Of each recipe one job lives at most: else the long and large ones would pile up and leave people no quota.
+    """
     live = Job.objects.filter(is_synthetic=True).exclude(state__in=Job.FINAL)
-    names = set(live.filter(kind=Job.Kind.INFERENCE).values_list("name", flat=True))
-    wanted = [recipe for recipe in SERVICES if recipe.document["name"] not in names]
-    made = Job.objects.filter(is_synthetic=True, kind=Job.Kind.TRAINING).count()
-    missing = LIVE - live.filter(kind=Job.Kind.TRAINING).count()
-    wanted += islice(cycle(RECIPES), made % len(RECIPES), made % len(RECIPES) + max(0, min(missing, AT_ONCE)))
-    return sum(_submit(recipe) for recipe in wanted)
+    names = set(live.values_list("name", flat=True))
+    submitted = 0
+    for recipe in (*SERVICES, *RECIPES):
+        if recipe.document["name"] not in names and submitted < AT_ONCE:
+            submitted += _submit(recipe)
+    return submitted
 
 
 @transaction.atomic

@@ -22,6 +22,7 @@ from portal.core.errors import InvalidInputError
 from portal.core.models import AuditEvent
 from portal.identity.models import ApiToken, Membership, Organization, Team, User
 from portal.seed.organisation import LOGINS
+from portal.seed.workload import refill
 from quotas.models import Cohort, PriorityClass, PriorityGrant, Queue, Quota
 from tests.factories import make_cluster, make_flavor
 
@@ -159,6 +160,23 @@ def test_the_made_up_past_is_numbered_in_its_order_and_says_that_it_is_made_up(s
     assert Job.objects.filter(is_synthetic=True, state__in=Job.FINAL).count() == Job.objects.count() == 60
     assert set(JobEvent.objects.values_list("code", flat=True)) == {"synthetic"}
     assert not Job.objects.exclude(started_at__gte=F("created_at"), finished_at__gte=F("started_at")).exists()
+
+
+def test_the_steady_load_never_grows_over_the_quota_that_the_tour_of_the_demo_needs(seed: Seed) -> None:
+    seed()
+    live = Job.objects.filter(is_synthetic=True).exclude(state__in=Job.FINAL)
+    for _each in range(20):
+        refill()
+        # The short ones end again and again, the long ones stay.
+        live.exclude(name__in=("vit-large", "distill", "tts-finetune")).update(state=Job.State.SUCCEEDED)
+    refill()
+
+    names = list(live.values_list("name", flat=True))
+    assert len(names) == len(set(names))
+    held = sum(job.gpus for job in live.filter(team__slug="vision") if job.spec["accelerators"] == ["h100"])
+    tour = 4 * 8
+    assert 0 < held <= Quota.objects.get(queue__name="vision", flavor__name="h100").nominal - tour
+    assert {"sweep-lr", "asr-base"} & set(names)
 
 
 def test_only_a_demo_is_seeded(seed: Seed, settings: Settings) -> None:
