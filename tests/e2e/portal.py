@@ -144,7 +144,9 @@ class RunningPortal:
         """Start one of the portal's processes."""
         service = self.services()[name]
         env = {**self.env(), **service.env}
-        self.processes[name] = spawn(service.command, log=self.log_of(name), env=env, cwd=ROOT)
+        command, log = service.command, self.log_of(name)
+        # Killed with us: a worker that only was asked to end would wait for a database that is gone.
+        self.processes[name] = spawn(command, log=log, env=env, cwd=ROOT, death_signal=signal.SIGKILL)
 
     def kill(self, name: str) -> None:
         """kill -9, children included."""
