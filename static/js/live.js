@@ -113,7 +113,8 @@ async function ask() {
   try {
     const answer = await fetch(location.href, { headers: { "HX-Request": "true", "X-Muster-Live": "true" }, credentials: "same-origin", redirect: "manual" });
     if (!answer.ok) throw new Error(String(answer.status));
-    absorb(await answer.text());
+    const html = await answer.text();
+    if (!state.paused) absorb(html); // the pause may have come while it was under way
     heard();
   } catch {
     state.offline = true;
@@ -126,7 +127,7 @@ function askSoon() {
   const wait = Math.max(0, state.lastAsk + APART_MS - Date.now());
   state.timer = setTimeout(() => {
     state.timer = 0;
-    ask();
+    if (!state.paused) ask();
   }, wait);
 }
 

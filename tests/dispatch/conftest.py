@@ -55,4 +55,4 @@ def stage(simulated: SimulatedCluster, settings: Settings, transactional_db: Non
         yield made
     finally:
         strike(made)
-    assert log.stop() == []
+    assert [violation for violation in log.stop() if violation.rule not in made.forgiven] == []

@@ -48,6 +48,8 @@ class Stage:
     queue: Queue
     owner: User
     log: WatchLog
+    # Rules that the test has somebody else break on the cluster.
+    forgiven: set[str] = field(default_factory=set)
     stopping: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
 

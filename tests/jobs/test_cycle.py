@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from clusters.models import Cluster, Node, NodeAccelerator
+from clusters.models import Cluster, Dispatch, Node, NodeAccelerator
 from jobs.engine import apply, cycle, snapshot
 from jobs.models import Allocation, Attempt, Cycle, Decision, Job
 from jobs.scheduler.decide import decide
@@ -41,6 +41,17 @@ def test_a_gang_that_fits_gets_a_place_for_every_rank(fleet: Fleet) -> None:
     assert sorted(attempt.allocations.values_list("rank", "gpus")) == [(0, 8), (1, 8)]
     assert fleet.held_by_node() == {"n0": 8, "n1": 8}
     assert QuotaUsage.objects.get(queue=fleet.queue).used == 16
+
+
+def test_a_gang_is_dispatched_as_its_cluster_can_and_a_service_by_gates(fleet: Fleet) -> None:
+    Cluster.objects.update(dispatch=Dispatch.BORN_PINNED)
+    gang = fleet.job(workers=2)
+    service = fleet.job(kind="inference", workload="deployment")
+
+    cycle.run_once()
+
+    assert gang.attempts.get().dispatch == Dispatch.BORN_PINNED
+    assert service.attempts.get().dispatch == Dispatch.GATES
 
 
 def test_a_gang_that_does_not_fit_holds_nothing_and_says_why(fleet: Fleet) -> None:
