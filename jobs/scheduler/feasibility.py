@@ -12,6 +12,7 @@ from jobs.scheduler.shapes import Gates, Opening, Pool, Shape, drop_oldest
 from jobs.scheduler.types import BoolArray, IntArray
 
 PLENTY = 1_000_000  # workers on a host when nothing limits them; small enough that sums stay exact
+FEW = 24  # places that are counted again one by one: so few cost more as arrays
 MOST_KEPT = 256  # shapes whose figures are kept; more distinct shapes cost time, not memory
 
 
@@ -22,13 +23,14 @@ class Fit:
     stock. seen: how much of the log of its flavor the counts reflect.
     """
 
-    __slots__ = ("_amounts", "_best", "_rows", "_sums", "counts", "needs", "pool", "seen", "usable")
+    __slots__ = ("_amounts", "_best", "_needed", "_rows", "_sums", "counts", "needs", "pool", "seen", "usable")
 
     def __init__(self, pool: Pool, shape: Shape, usable: BoolArray, stock: IntArray) -> None:
         """Count on a whole stock."""
         self.needs = _needs(shape, len(stock))
         self._rows = self.needs.nonzero()[0][:, np.newaxis]
         self._amounts = self.needs[self._rows].astype(np.float64)
+        self._needed = [(row, int(self.needs[row])) for row in self._rows[:, 0].tolist()]
         self._sums: list[IntArray] = []
         self._best: dict[int, int] = {}
         self.pool = pool
@@ -41,15 +43,31 @@ class Fit:
 
     def update(self, stock: IntArray, changed: set[int]) -> None:
         """Count again at some places. Amounts only fall, so full hosts need no look."""
+        if not self._needed:
+            return
+        self._best = {}
+        if len(changed) <= FEW:
+            self._recount(stock, changed)
+            return
         places = np.array(list(changed))
         places = places[self.counts[places] > 0]
-        if not (places.size and self._rows.size):
-            return
         amounts = stock[self._rows, self.pool.at[places]]
         # In floats, since dividing integers by an array is slow. Exact below 2**53; the assignment cuts to the floor.
         self.counts[places] = np.minimum.reduce(amounts / self._amounts)
         self._sums = []
-        self._best = {}
+
+    def _recount(self, stock: IntArray, changed: set[int]) -> None:
+        """Count again place by place, and carry each difference up to the sums."""
+        segments = self.pool.topology.segment
+        for place in changed:
+            before = self.counts.item(place)
+            if not before:
+                continue
+            at = self.pool.at.item(place)
+            now = min([stock.item(row, at) // need for row, need in self._needed])
+            self.counts[place] = now
+            for sums, segment in zip(self._sums[:-1], segments, strict=False):
+                sums[segment.item(place)] += now - before
 
     def sums(self, level: int) -> IntArray:
         """Return (D_l,) workers per domain of a level."""

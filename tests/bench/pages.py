@@ -42,10 +42,10 @@ COUNT_OVER_JOBS = re.compile(r'COUNT\([^)]*\)[^;]*FROM "jobs_job"', re.IGNORECAS
 
 _HISTORY = """
 INSERT INTO jobs_attempt (created_at, updated_at, job_id, number, cluster_id, namespace, object_name, object_uid,
-    workers, level, resource_name, step, step_at, due_at, fence, stop_code, stop_message, stop_requeues,
+    dispatch, workers, level, resource_name, step, step_at, due_at, fence, stop_code, stop_message, stop_requeues,
     started_at, ended_at)
 SELECT created_at, created_at, id, 1, %(cluster)s, 'bench', 'm-' || uid || '-a1', '',
-    workers, 'rack', 'nvidia.com/gpu', 'ended', finished_at, finished_at, 1, '', '', FALSE,
+    'gates', workers, 'rack', 'nvidia.com/gpu', 'ended', finished_at, finished_at, 1, '', '', FALSE,
     started_at, finished_at
 FROM jobs_job WHERE id > %(after)s AND finished_at IS NOT NULL;
 INSERT INTO jobs_jobevent (job_id, at, code, data, actor)
