@@ -54,6 +54,7 @@ class ReasonFinder:
         self._never = NeverFinder(books)
         self._fits: dict[tuple[Shape, Opening], Fit] = {}
         self._asked_before: dict[tuple[int, int], tuple[Question, ...]] = {}
+        self._possible: dict[tuple[int, int, int], int | Reason] = {}
         self._start: dict[Question, bool] = {}
         self._places: dict[Question, Reason] = {}
 
@@ -66,11 +67,21 @@ class ReasonFinder:
         for question in questions:
             if self._fitted_at_start(workload, question):
                 return Reason(ReasonCode.TURN, {**turn._asdict(), **self._asked(question)})
-        flavor = self._never.possible_flavor(workload)
+        flavor = self._possible_flavor(workload)
         if isinstance(flavor, Reason):
             return flavor
         question = next(question for question in questions if question.shape.flavor == flavor)
         return self._quota_reason(workload, question) or self._place_reason(question)
+
+    def _possible_flavor(self, workload: Workload) -> int | Reason:
+        """Ask once for each queue, request and least number of workers."""
+        request = self._books.requests.of(workload)
+        if request is None:
+            return self._never.possible_flavor(workload)
+        key = (workload.queue, request.number, workload.min_workers)
+        if key not in self._possible:
+            self._possible[key] = self._never.possible_flavor(workload)
+        return self._possible[key]
 
     def _questions(self, workload: Workload) -> tuple[Question, ...]:
         """Return one question per flavor, in order of preference; none if the required level is unknown."""

@@ -1,5 +1,6 @@
 """A workload without its name, queue and size: equal requests share all that is worked out about a place."""
 
+from operator import attrgetter
 from typing import NamedTuple
 
 from jobs.scheduler.shapes import Shape
@@ -22,6 +23,22 @@ class Request(NamedTuple):
     flat: bool
 
 
+# What makes two requests equal.
+_asked = attrgetter(
+    "gpus_per_worker",
+    "flavors",
+    "cpu_milli",
+    "memory_mib",
+    "topology",
+    "level",
+    "spread",
+    "is_service",
+    "clusters",
+    "excluded_hosts",
+    "tolerated",
+)
+
+
 class RequestBook:
     """The distinct requests of a cycle."""
 
@@ -39,19 +56,7 @@ class RequestBook:
 
     def _equal(self, workload: Workload) -> Request | None:
         """Return the one request that all equal workloads share."""
-        key = (
-            workload.gpus_per_worker,
-            workload.flavors,
-            workload.cpu_milli,
-            workload.memory_mib,
-            workload.topology,
-            workload.level,
-            workload.spread,
-            workload.is_service,
-            workload.clusters,
-            workload.excluded_hosts,
-            workload.tolerated,
-        )
+        key = _asked(workload)
         if key not in self._requests:
             self._requests[key] = _request(len(self._requests), workload, self._topology)
         return self._requests[key]
