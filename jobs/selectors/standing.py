@@ -33,7 +33,7 @@ def line_of(job: Job, place: AttemptPlace | None) -> str:
         return how_ended(job)
     if place is None:
         return ""
-    if job.is_service and job.workers == 0 and job.state == State.RUNNING:
+    if _is_scaled_to_nothing(job):
         return _("scaled to 0")
     where = where_is(place)
     if job.state == State.RUNNING and not job.is_service:
@@ -52,11 +52,15 @@ def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
         return Answer("active", str(job.get_state_display()))
     if job.state == State.STOPPING:
         return Answer("warn", _why_stopping(job, place), (_awaited(place),))
-    if job.is_service and job.workers == 0 and job.state == State.RUNNING:
+    if _is_scaled_to_nothing(job):
         return Answer("neutral", _("Scaled to 0: no replica runs and no GPU is held."))
     verb = _("Runs") if job.state == State.RUNNING else _("Has its place and starts")
     details = () if job.state == State.RUNNING and not job.is_service else (progress(job, place),)
     return Answer("active", f"{verb}: {where_is(place)}", (*details, *_link(place), *_missing(job)))
+
+
+def _is_scaled_to_nothing(job: Job) -> bool:
+    return job.is_service and job.workers == 0 and job.state == State.RUNNING
 
 
 def why_waiting(job: Job) -> str:

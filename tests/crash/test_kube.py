@@ -23,12 +23,6 @@ def running(kube_plane: ControlPlane) -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture
-def site(running: Site) -> Iterator[Site]:
-    yield running
-    running.clear()
-
-
 @pytest.fixture(scope="module")
 def policy(running: Site, kube_plane: ControlPlane) -> Iterator[None]:
     """The policy that pins ranks at their creation, and a portal that counts on it."""

@@ -26,12 +26,6 @@ def running() -> Iterator[Site]:
             yield site
 
 
-@pytest.fixture
-def site(running: Site) -> Iterator[Site]:
-    yield running
-    running.clear()
-
-
 @pytest.mark.parametrize("case", matrix.MATRIX, ids=matrix.title)
 def test_a_worker_killed_at_any_request_leaves_the_gang_whole_or_gone(site: Site, case: tuple[Point, Fate]) -> None:
     job = matrix.kill_at(site, case)

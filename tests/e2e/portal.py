@@ -27,7 +27,7 @@ from clusters.simulated.fleet import with_teams
 from portal.embedded.demo import application, is_answering, keep_logins, supply_loops
 from portal.embedded.folder import DemoFolder, free_port
 from portal.embedded.postgres import Postgres
-from portal.embedded.processes import end, has_ended, spawn, sweep
+from portal.embedded.processes import end, spawn, sweep
 from portal.embedded.supervisor import Service
 from tests.clusters_running import SimulatedCluster, start_simulated
 
@@ -119,7 +119,7 @@ class RunningPortal:
         self.api = Api(self.url, json.loads(self.folder.logins_file.read_text())["token"])
         for name in self.services():
             self.launch(name)
-        self.wait_for(self._is_ready, "the portal is ready")
+        self.wait_for(lambda: is_answering(f"{self.url}/readyz"), "the portal is ready")
 
     def api_of(self, user: str) -> Api:
         """REST as somebody else than alice."""
@@ -205,14 +205,6 @@ class RunningPortal:
 
     def log_of(self, name: str) -> Path:
         return self.folder.path / f"{name}.log"
-
-    def _is_ready(self) -> bool:
-        # Like every service manager: on a busy machine two processes that set up one queue at the same moment make
-        # one of them end.
-        for name in [name for name, process in self.processes.items() if has_ended(process)]:
-            sweep(self.processes[name])
-            self.launch(name)
-        return is_answering(f"{self.url}/readyz")
 
     def _start_clusters(self) -> None:
         entries = []

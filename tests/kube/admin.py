@@ -1,15 +1,12 @@
 """The administrator of a control plane of ours: HTTP with a client certificate, for what the portal may not do."""
 
 import ssl
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
 Json = dict[str, Any]
-T = TypeVar("T")
 
 # Where each kind lives, and whether in a namespace.
 PATHS = {
@@ -101,13 +98,3 @@ def path_of(kind: str, namespace: str = "") -> str:
     """Where the objects of a kind are."""
     prefix, plural, is_namespaced = PATHS[kind]
     return f"{prefix}/namespaces/{namespace}/{plural}" if is_namespaced and namespace else f"{prefix}/{plural}"
-
-
-def wait_for(probe: Callable[[], T | None], what: str, timeout_s: float) -> T:
-    """The first true answer of the probe."""
-    end = time.monotonic() + timeout_s
-    while time.monotonic() < end:
-        if found := probe():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"not within {timeout_s:.0f} s: {what}")

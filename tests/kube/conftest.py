@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.contract.objects import wait_for
 from tests.e2e.portal import RunningPortal, running_portal
-from tests.kube.admin import Json, wait_for
+from tests.kube.admin import Json
 from tests.kube.fleet import LEVELS, TEAMS
 from tests.kube.plane import ControlPlane
 

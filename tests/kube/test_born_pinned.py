@@ -16,7 +16,7 @@ from clusters.manifests.values import (
     Json,
     PodValues,
 )
-from tests.kube.admin import wait_for
+from tests.contract.objects import wait_for
 from tests.kube.plane import ControlPlane
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.timeout(120)]

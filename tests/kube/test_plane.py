@@ -15,7 +15,7 @@ from clusters.k8s.gateway import Gateway
 from clusters.manifests import rights
 from portal.core.errors import InvalidInputError
 from portal.embedded.processes import tied
-from tests.kube.admin import wait_for
+from tests.contract.objects import wait_for
 from tests.kube.build import VERSIONS
 from tests.kube.fleet import TEAMS
 from tests.kube.plane import ORDER, ControlPlane

@@ -16,8 +16,8 @@ from clusters.models import Cluster, ClusterFinding, Dispatch
 from clusters.probe import access, paste
 from clusters.probe.round import Round
 from portal.core import clock
+from tests.contract.objects import wait_for
 from tests.factories import make_cluster, make_team
-from tests.kube.admin import wait_for
 from tests.kube.plane import ControlPlane
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(120)]
