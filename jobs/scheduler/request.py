@@ -1,6 +1,5 @@
 """A workload without its name, queue and size: equal requests share all that is worked out about a place."""
 
-from operator import attrgetter
 from typing import NamedTuple
 
 from jobs.scheduler.shapes import Shape
@@ -21,22 +20,6 @@ class Request(NamedTuple):
     widest: int
     spread: bool
     flat: bool
-
-
-# What makes two requests equal.
-_asked = attrgetter(
-    "gpus_per_worker",
-    "flavors",
-    "cpu_milli",
-    "memory_mib",
-    "topology",
-    "level",
-    "spread",
-    "is_service",
-    "clusters",
-    "excluded_hosts",
-    "tolerated",
-)
 
 
 class RequestBook:
@@ -60,6 +43,23 @@ class RequestBook:
         if key not in self._requests:
             self._requests[key] = _request(len(self._requests), workload, self._topology)
         return self._requests[key]
+
+
+def _asked(workload: Workload) -> tuple[object, ...]:
+    """Return what makes two requests equal."""
+    return (
+        workload.gpus_per_worker,
+        workload.flavors,
+        workload.cpu_milli,
+        workload.memory_mib,
+        workload.topology,
+        workload.level,
+        workload.spread,
+        workload.is_service,
+        workload.clusters,
+        workload.excluded_hosts,
+        workload.tolerated,
+    )
 
 
 def _request(number: int, workload: Workload, topology: Topology) -> Request | None:
