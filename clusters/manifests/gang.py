@@ -22,6 +22,7 @@ def job(values: GangValues) -> Json:
         "parallelism": values.workers,
         "podReplacementPolicy": "Failed",
         **_failure_policy(values),
+        **({} if values.deadline_s is None else {"activeDeadlineSeconds": values.deadline_s}),
         **({} if values.ttl_s is None else {"ttlSecondsAfterFinished": values.ttl_s}),
         "template": _template(values),
     }

@@ -9,6 +9,7 @@ from clusters.manifests.values import ContainerValues, Json, PodValues, Tolerati
 MAIN_CONTAINER = "main"
 # A lost node shall not hold a gang for the five minutes that are the default.
 NODE_LOST_S = 60
+HUGE_PAGES_PATH = "/dev/hugepages"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  the path inside the container
 
 
@@ -32,7 +33,19 @@ def pod_spec(pod: PodValues, domain: str, *, env: Iterable[Json] = (), main: Map
         spec["priorityClassName"] = pod.priority_class_name
     if pod.image_pull_secret is not None:
         spec["imagePullSecrets"] = [{"name": pod.image_pull_secret}]
+    if pod.runtime_class is not None:
+        spec["runtimeClassName"] = pod.runtime_class
+    if pod.node_labels:
+        spec["affinity"] = _affinity(pod.node_labels)
     return spec | _unless_empty("volumes", volumes.volumes)
+
+
+def _affinity(labels: Mapping[str, tuple[str, ...]]) -> Json:
+    """Nodes with one of the labels. The decision picks the node; this says on the cluster what was asked for."""
+    terms = [
+        {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]} for key, values in labels.items()
+    ]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
 def standing_tolerations(pod: PodValues, domain: str) -> tuple[TolerationValues, ...]:
@@ -79,6 +92,9 @@ class _Volumes:
         if container.shared_memory is not None:
             source = {"emptyDir": {"medium": "Memory", "sizeLimit": container.shared_memory}}
             self._add("shm", source, SHARED_MEMORY_PATH, {})
+        if container.huge_pages is not None:
+            source = {"emptyDir": {"medium": f"HugePages-{container.huge_pages.size}"}}
+            self._add("hugepages", source, HUGE_PAGES_PATH, {})
         if pod.code is not None:
             self._add_code(pod.code.secret)
 
@@ -113,7 +129,9 @@ def _volume_name(path: str) -> str:
 
 def _main_container(pod: PodValues, volumes: _Volumes, env: Iterable[Json], main: Mapping[str, object]) -> Json:
     container = pod.container
-    gpus = {pod.accelerator_resource: str(pod.gpus)}
+    devices = {pod.accelerator_resource: str(pod.gpus)}
+    if pages := container.huge_pages:
+        devices[f"hugepages-{pages.size}"] = pages.amount
     return {
         "name": MAIN_CONTAINER,
         "image": container.image,
@@ -121,7 +139,7 @@ def _main_container(pod: PodValues, volumes: _Volumes, env: Iterable[Json], main
         **_unless_empty("args", list(container.args)),
         **({"workingDir": checkout.working_folder(pod.code)} if pod.code else {}),
         **_unless_empty("env", [*env, *_variables(container)]),
-        **_resources(container, gpus),
+        **_resources(container, devices),
         **_unless_empty("volumeMounts", volumes.mounts),
         **main,
     }
@@ -136,9 +154,10 @@ def _variables(container: ContainerValues) -> list[Json]:
     return plain + secret
 
 
-def _resources(container: ContainerValues, gpus: Mapping[str, str]) -> Json:
-    limits = {**gpus, **container.limits}
-    requests = {**gpus, **container.requests}
+def _resources(container: ContainerValues, devices: Mapping[str, str]) -> Json:
+    """`devices` are not shared out: what is asked for is the limit."""
+    limits = {**devices, **container.limits}
+    requests = {**devices, **container.requests}
     return _unless_empty("resources", _unless_empty("limits", limits) | _unless_empty("requests", requests))
 
 

@@ -87,6 +87,14 @@ class ProbeValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HugePagesValues:
+    """Memory in pages of one size."""
+
+    size: str
+    amount: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerValues:
     """The main container; `requests` and `limits` are CPU and memory, GPUs stand in PodValues."""
 
@@ -100,6 +108,7 @@ class ContainerValues:
     limits: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[ClaimMount, ...] = ()
     shared_memory: str | None = None
+    huge_pages: HugePagesValues | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +123,9 @@ class PodValues:
     tolerations: tuple[TolerationValues, ...] = ()
     priority_class_name: str | None = None
     image_pull_secret: str | None = None
+    runtime_class: str | None = None
+    # Labels of which the node must have one each: key to the values that will do. More keys are alternatives.
+    node_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +153,8 @@ class GangValues:
     restart_policy: RestartPolicy
     backoff_limit: int
     ttl_s: int | None
+    # Seconds from the opening after which the cluster itself ends it, should the portal not do so sooner.
+    deadline_s: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     is_born_pinned: bool = False

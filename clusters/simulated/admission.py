@@ -2,7 +2,16 @@
 
 from clusters.simulated.errors import forbidden, not_found, terminating
 from clusters.simulated.quantities import Amounts, add, is_extended, parse_quantity, pod_requests, show
-from clusters.simulated.resources import NAMESPACES, PODS, PRIORITY_CLASSES, QUOTAS, RESOURCES, Obj, Resource
+from clusters.simulated.resources import (
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    QUOTAS,
+    RESOURCES,
+    RUNTIME_CLASSES,
+    Obj,
+    Resource,
+)
 from clusters.simulated.store import Change, Store, copy_of
 
 _TERMINAL = ("Succeeded", "Failed")
@@ -69,6 +78,20 @@ def resolve_priority(store: Store, pod: Obj) -> None:
     if found:
         spec["priorityClassName"] = found["metadata"]["name"]
         spec["preemptionPolicy"] = found["preemptionPolicy"]
+
+
+def resolve_runtime(store: Store, pod: Obj) -> None:
+    """Sets the overhead of the pod's runtime class; an unknown class is refused."""
+    spec = pod["spec"]
+    name = spec.get("runtimeClassName")
+    if not name:
+        return
+    found = store.get(RUNTIME_CLASSES, "", name)
+    if found is None:
+        raise forbidden(PODS, pod["metadata"]["name"], f'pod rejected: RuntimeClass "{name}" not found')
+    overhead = (found.get("overhead") or {}).get("podFixed")
+    if overhead:
+        spec["overhead"] = copy_of(overhead)
 
 
 def check_quotas(store: Store, usage: Usage, resource: Resource, obj: Obj) -> None:

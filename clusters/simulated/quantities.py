@@ -65,6 +65,11 @@ def is_extended(name: str) -> bool:
     return bool(domain) and not domain.endswith("kubernetes.io")
 
 
+def is_overcommittable(name: str) -> bool:
+    """Whether a request may be below its limit: not for devices, and not for huge pages."""
+    return not is_extended(name) and not name.startswith("hugepages-")
+
+
 def _of(container: Obj, section: str) -> Amounts:
     return amounts((container.get("resources") or {}).get(section))
 

@@ -75,10 +75,11 @@ REPLICA_SETS = Resource(
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)
 )
+RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 
 RESOURCES = (
     NODES, NAMESPACES, PODS, SERVICES, CLAIMS, VOLUMES, EVENTS, QUOTAS, SECRETS, CONFIG_MAPS,
-    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, REPLICA_SETS, PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES,
 )  # fmt: skip
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}
 BY_OWNER = {(r.api_version, r.kind): r for r in RESOURCES}

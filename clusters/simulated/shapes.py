@@ -44,6 +44,7 @@ _POD_SPEC: Schema = {
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _REQUIRED}},
     "volumes": [{"name": str, "persistentVolumeClaim": {"claimName": str}}], "priorityClassName": str,
     "terminationGracePeriodSeconds": int, "activeDeadlineSeconds": int, "overhead": _Scalars,
+    "runtimeClassName": str,
 }  # fmt: skip
 _TEMPLATE: Schema = {"metadata": {"labels": _LABELS, "annotations": _LABELS}, "spec": _POD_SPEC}
 _SPECS: dict[str, Schema] = {
@@ -68,7 +69,10 @@ _SPECS: dict[str, Schema] = {
     "ResourceQuota": {"hard": _Scalars},
     "PersistentVolumeClaim": {"accessModes": [str], "resources": {"requests": _Scalars}, "volumeName": str},
 }  # fmt: skip
-_TOP: dict[str, Schema] = {"PriorityClass": {"value": int, "globalDefault": bool, "preemptionPolicy": str}}
+_TOP: dict[str, Schema] = {
+    "PriorityClass": {"value": int, "globalDefault": bool, "preemptionPolicy": str},
+    "RuntimeClass": {"handler": str, "overhead": {"podFixed": _Scalars}},
+}  # fmt: skip
 
 
 def decoded(resource: Resource, body: Any) -> Obj:

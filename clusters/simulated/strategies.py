@@ -60,6 +60,7 @@ SPECLESS = {
     resources.CONFIG_MAPS,
     resources.SERVICE_ACCOUNTS,
     resources.PRIORITY_CLASSES,
+    resources.RUNTIME_CLASSES,
 }
 
 

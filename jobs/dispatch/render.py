@@ -7,7 +7,8 @@ from django.conf import settings
 from clusters.k8s.values import JsonObject
 from clusters.manifests import gang, names, serve
 from clusters.manifests.values import Identity
-from clusters.models import Dispatch
+from clusters.models import Dispatch, ResourceFlavor
+from jobs.dispatch import limits
 from jobs.dispatch.view import View
 from jobs.jobspec.checks import parse
 from jobs.jobspec.manifest_out import Place, gang_values, serve_values
@@ -43,7 +44,7 @@ def selector(view: View) -> str:
 def objects_of(job: Job, attempt: Attempt, nodes: Sequence[str]) -> list[JsonObject]:
     """All objects of an attempt as they are created, the main one first; `nodes` has one name per rank."""
     spec = parse(job.spec)
-    identity, place = _identity(job, attempt), _place(attempt, nodes)
+    identity, place = _identity(job, attempt), _place(job, attempt, nodes)
     if job.is_service:
         return serve.objects(serve_values(spec, identity, place))
     return gang.objects(gang_values(spec, identity, place))
@@ -68,7 +69,7 @@ def _identity(job: Job, attempt: Attempt) -> Identity:
     )
 
 
-def _place(attempt: Attempt, nodes: Sequence[str]) -> Place:
+def _place(job: Job, attempt: Attempt, nodes: Sequence[str]) -> Place:
     return Place(
         accelerator_resource=attempt.resource_name,
         code_image=settings.MUSTER_GIT_IMAGE,
@@ -76,4 +77,16 @@ def _place(attempt: Attempt, nodes: Sequence[str]) -> Place:
         plan=tuple(nodes),
         is_born_pinned=attempt.dispatch == Dispatch.BORN_PINNED,
         restarts=attempt.number - 1,
+        start_s=int(limits.GATHER_S + limits.START_S),
+        node_labels=_node_labels(job.flavor_ids),
     )
+
+
+def _node_labels(flavor_ids: Sequence[int]) -> Mapping[str, tuple[str, ...]]:
+    """What the GPU types that a person named are called on nodes, by label."""
+    if not flavor_ids:
+        return {}
+    labels: dict[str, tuple[str, ...]] = {}
+    for flavor in ResourceFlavor.objects.filter(pk__in=flavor_ids).order_by("rank", "name"):
+        labels[flavor.label_key] = (*labels.get(flavor.label_key, ()), flavor.label_value)
+    return labels

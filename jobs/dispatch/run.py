@@ -129,6 +129,8 @@ def _all_ended(pods: Sequence[Pod]) -> bool:
 
 
 def _settle_failure(view: View, pods: Sequence[Pod], *, is_over: bool) -> None:
+    if overdue := _overdue_on_the_cluster(view):
+        return stop.begin(view, Cause(code=Job.Outcome.TIMEOUT, message=overdue))
     lost = next((row for row in view.held if _is_lost(row)), None)
     judged = verdict.of_failed(pods)
     if lost is not None and not judged.is_infrastructure:
@@ -213,6 +215,13 @@ def _conditions(view: View) -> set[str]:
         return set()
     conditions = view.object.status.get("conditions") or []
     return {condition["type"] for condition in conditions if condition.get("status") == "True"}
+
+
+def _overdue_on_the_cluster(view: View) -> str:
+    """What the controller says of a Job that it ended for its deadline, should the portal have been away."""
+    conditions = view.object.status.get("conditions") or [] if view.object else []
+    found = (each for each in conditions if each.get("reason") == "DeadlineExceeded" and each.get("status") == "True")
+    return next((str(each.get("message") or "DeadlineExceeded") for each in found), "")
 
 
 def _overdue_s(view: View) -> int | None:

@@ -105,6 +105,12 @@ _SENTENCES: Mapping[str, object] = {
     "shared_memory_above_limit": gettext_lazy(
         "Shared memory counts as memory: %(shared_memory)s is above the limit %(limit)s."
     ),
+    "not_whole_pages": gettext_lazy("%(value)s is no whole number of pages of %(size)s."),
+    "huge_pages_alone": gettext_lazy("Huge pages need an amount of CPU or memory beside them."),
+    "needed_for_guaranteed": gettext_lazy("Guaranteed resources need an amount here."),
+    "guaranteed_request_limit_differ": gettext_lazy(
+        "Guaranteed resources are not shared out: the request %(request)s must equal the limit %(limit)s."
+    ),
     "min_workers_above_workers": gettext_lazy(
         "At most the %(workers)d workers that are asked for, not %(min_workers)d."
     ),
@@ -136,11 +142,14 @@ _SENTENCES: Mapping[str, object] = {
     "selector_differs": gettext_lazy("The selector must be labels of the pod template."),
     "labels_differ": gettext_lazy("The label has another value in the pod template."),
     "target_port_differs": gettext_lazy("The target must be the container's port."),
-    "volume_source": gettext_lazy("A volume is one claim, one secret or memory for /dev/shm."),
+    "volume_source": gettext_lazy(
+        "A volume is one claim, one secret, memory for /dev/shm or huge pages for /dev/hugepages."
+    ),
     "volume_not_mounted": gettext_lazy("The volume is not mounted by the container."),
     "env_looks_secret": gettext_lazy(
         "“%(name)s” looks like a secret and can be read by the whole team; better refer to a secret."
     ),
+    "cores_are_shared": gettext_lazy("A node gives cores of its own only for whole numbers, not for %(cpu)s."),
     "expanded_by_kubernetes": gettext_lazy(
         "Kubernetes replaces $(NAME) and makes $$ one $; write $$(NAME) to keep it."
     ),

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from jobs.forms import layout
 from jobs.forms.layout import Document
 from jobs.forms.rows import Column, RowsField
+from jobs.jobspec.parts import PAGE_SIZES
 from jobs.selectors.choices import Choices, Options
 
 AUTOMATIC: tuple[str, Any] = ("", gettext_lazy("automatic"))
@@ -39,6 +40,12 @@ class SpecForm(forms.Form):
     memory_request = forms.CharField(label=gettext_lazy("Memory requested"))
     memory_limit = forms.CharField(label=gettext_lazy("Memory limit"))
     shared_memory = forms.CharField(label=gettext_lazy("Shared memory"))
+    qos = forms.ChoiceField(label=gettext_lazy("CPU and memory"))
+    huge_pages_amount = forms.CharField(label=gettext_lazy("Huge pages, together"))
+    huge_pages_size = forms.ChoiceField(label=gettext_lazy("in pages of"))
+    runtime_class = forms.CharField(
+        label=gettext_lazy("Runtime class"), help_text=gettext_lazy("Such as nvidia or kata; the cluster must have it.")
+    )
     env = RowsField(
         [Column("name", gettext_lazy("name")), Column("value", gettext_lazy("value"), "area")],
         label=gettext_lazy("Variables"),
@@ -114,6 +121,8 @@ class SpecForm(forms.Form):
         self._choose("queue", (("", _("the team's default")), *choices.queues))
         self._choose("topology_level", (AUTOMATIC, *choices.levels, *_NODE))
         self._choose("topology_mode", (AUTOMATIC, *_MODES))
+        self._choose("qos", (("", _("as requested and limited")), *_QOS))
+        self._choose("huge_pages_size", (AUTOMATIC, *((size, size) for size in PAGE_SIZES)))
         self._choose("spread_policy", (AUTOMATIC, *_SPREADS))
         self.fields["accelerators"] = RowsField(
             [Column("value", _("type"), "select", options=choices.flavors)],
@@ -153,6 +162,7 @@ class SpecForm(forms.Form):
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "volumes": ("volumes",),
     "size": ("cpu_request", "cpu_limit", "memory_request", "memory_limit", "shared_memory"),
+    "hardware": ("qos", "huge_pages_amount", "huge_pages_size", "runtime_class"),
     "environment": ("env", "secrets", "image_pull_secret"),
     "command": ("command", "code_path", "code_secret"),
     "topology": ("topology_mode", "topology_level", "spread_policy", "min_workers"),
@@ -172,6 +182,7 @@ _MODES: tuple[tuple[str, Any], ...] = (
     ("prefer", gettext_lazy("prefer")),
     ("require", gettext_lazy("require")),
 )
+_QOS: tuple[tuple[str, Any], ...] = (("guaranteed", gettext_lazy("guaranteed: limits equal requests")),)
 _SPREADS: tuple[tuple[str, Any], ...] = (
     ("pack", gettext_lazy("pack on few nodes")),
     ("spread", gettext_lazy("spread over nodes")),
@@ -184,6 +195,8 @@ _PLACEHOLDERS: Mapping[str, str] = {
     "memory_request": "64Gi",
     "memory_limit": "64Gi",
     "shared_memory": "8Gi",
+    "huge_pages_amount": "1Gi",
+    "runtime_class": "nvidia",
     "max_runtime": "12h",
     "ttl": "24h",
     "checkpoint_path": "/checkpoints",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jobs.jobspec import parts, rules, syntax
-from jobs.jobspec.fields import JobSpec, Kind, SpreadPolicy, Topology, Workload
+from jobs.jobspec.fields import Amount, JobSpec, Kind, Qos, SpreadPolicy, Topology, Workload
 from jobs.jobspec.problem import Problem, SpecError
 from jobs.jobspec.reader import Reader, type_name
 
@@ -22,6 +22,7 @@ WORKLOADS_WITHOUT_BEHAVIOUR = ("pod", "statefulset", "cronjob")
 ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint")
 ONLY_FOR_INFERENCE = ("replicas", "port", "service_port", "readiness", "liveness")
 SPREAD_POLICIES: tuple[SpreadPolicy, ...] = ("auto", "pack", "spread")
+QOS_CLASSES: tuple[Qos, ...] = ("guaranteed",)
 
 WORKERS_MAX = 512
 GPUS_PER_WORKER_MAX = 16
@@ -144,6 +145,7 @@ def _read_service(reader: Reader) -> JobSpec:
 
 def _read_common(reader: Reader, kind: Kind) -> JobSpec:
     workers = reader.whole("workers", 1, WORKERS_MAX) or 1
+    qos = reader.choice("qos", QOS_CLASSES)
     return JobSpec(
         name=reader.require("name", reader.text("name", syntax.NAME), instead=""),
         team=reader.require("team", reader.text("team", syntax.SLUG), instead=""),
@@ -164,15 +166,26 @@ def _read_common(reader: Reader, kind: Kind) -> JobSpec:
         min_workers=reader.whole("min_workers", 1, WORKERS_MAX) or workers,
         gpus_per_worker=reader.whole("gpus_per_worker", 1, GPUS_PER_WORKER_MAX) or 1,
         accelerators=reader.names("accelerators", syntax.FLAVOR, most=LISTED_MAX),
-        cpu=reader.part("cpu", parts.read_amount),
-        memory=reader.part("memory", parts.read_amount),
+        cpu=_amount(reader, "cpu", qos),
+        memory=_amount(reader, "memory", qos),
         shared_memory=reader.quantity("shared_memory", syntax.QUANTITY),
+        huge_pages=reader.part("huge_pages", parts.read_huge_pages),
+        qos=qos,
+        runtime_class=reader.text("runtime_class", syntax.OBJECT_NAME),
         spread_policy=reader.choice("spread_policy", SPREAD_POLICIES) or "auto",
         volumes=reader.parts("volumes", parts.read_volume, most=LISTED_MAX),
         tolerations=reader.parts("tolerations", parts.read_toleration, most=LISTED_MAX),
         clusters=reader.names("clusters", syntax.SLUG, most=LISTED_MAX),
         parent=reader.text("parent", syntax.PUBLIC_ID),
     )
+
+
+def _amount(reader: Reader, name: str, qos: Qos | None) -> Amount | None:
+    """Request and limit; guaranteed ones are the same, so that one of them is enough."""
+    amount = reader.part(name, parts.read_amount)
+    if amount is None or qos is None or amount.limit is not None:
+        return amount
+    return replace(amount, limit=amount.request)
 
 
 def _priority(reader: Reader) -> str | None:

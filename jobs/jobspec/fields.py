@@ -12,6 +12,8 @@ Kind = Literal["training", "inference"]
 Workload = Literal["job", "deployment"]
 TopologyMode = Literal["none", "prefer", "require"]
 SpreadPolicy = Literal["auto", "pack", "spread"]
+Qos = Literal["guaranteed"]
+PageSize = Literal["2Mi", "1Gi"]
 Operator = Literal["Equal", "Exists"]
 Effect = Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"]
 
@@ -48,6 +50,14 @@ class Amount:
 
     request: str
     limit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HugePages:
+    """Memory in pages of one size, a whole number of them per worker; it is not part of `memory`."""
+
+    amount: str
+    size: PageSize = "2Mi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +112,9 @@ class Probe:
 class JobSpec:
     """A training run or a service. Quantities are Kubernetes strings, times are seconds, GPUs are per worker.
 
+    `qos` "guaranteed" means that each container gets exactly the CPU and memory that it asks for, which a node needs
+    to give it whole cores of its own.
+
     Fields of services (`replicas` to `liveness`) are None for training; `backoff_limit`, `ttl_s`,
     `max_runtime_s` and `checkpoint` are None for services, which have one worker per replica.
     """
@@ -128,6 +141,9 @@ class JobSpec:
     cpu: Amount | None = None
     memory: Amount | None = None
     shared_memory: str | None = None
+    huge_pages: HugePages | None = None
+    qos: Qos | None = None
+    runtime_class: str | None = None
     topology: Topology = field(default_factory=Topology)
     spread_policy: SpreadPolicy = "auto"
     volumes: tuple[Volume, ...] = ()

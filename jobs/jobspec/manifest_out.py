@@ -1,6 +1,7 @@
 """JobSpec -> the plain values that `clusters.manifests` renders, once a place has been found."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from clusters.manifests.values import (
     CheckpointValues,
@@ -8,6 +9,7 @@ from clusters.manifests.values import (
     CodeValues,
     ContainerValues,
     GangValues,
+    HugePagesValues,
     Identity,
     PodValues,
     ProbeValues,
@@ -16,7 +18,7 @@ from clusters.manifests.values import (
     ServeValues,
     TolerationValues,
 )
-from jobs.jobspec.fields import Amount, JobSpec, Probe, Toleration
+from jobs.jobspec.fields import Amount, HugePages, JobSpec, Probe, Toleration
 
 GRACE_S = 120
 
@@ -26,7 +28,8 @@ class Place:
     """What the decision and the cluster add: the device's resource name, the workers that start, their nodes.
 
     `plan` has one node name per rank, by which a policy pins the pods where `is_born_pinned`; `restarts` counts the
-    attempts before this one, `code_image` is an image with git and a shell.
+    attempts before this one, `code_image` is an image with git and a shell. `start_s` is how long the start may take
+    once the object was opened, `node_labels` what the wished GPU types are called on nodes.
     """
 
     accelerator_resource: str
@@ -37,6 +40,8 @@ class Place:
     restarts: int = 0
     grace_s: int = GRACE_S
     priority_class_name: str | None = None
+    start_s: int = 0
+    node_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
@@ -51,6 +56,7 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         restart_policy="OnFailure" if backoff_limit else "Never",
         backoff_limit=backoff_limit,
         ttl_s=spec.ttl_s,
+        deadline_s=None if spec.max_runtime_s is None else spec.max_runtime_s + place.start_s,
         labels=spec.labels,
         plan=place.plan,
         is_born_pinned=place.is_born_pinned,
@@ -82,6 +88,8 @@ def _pod(spec: JobSpec, place: Place) -> PodValues:
         tolerations=tuple(_toleration(item) for item in spec.tolerations),
         priority_class_name=place.priority_class_name,
         image_pull_secret=spec.image_pull_secret,
+        runtime_class=spec.runtime_class,
+        node_labels=place.node_labels,
     )
 
 
@@ -105,7 +113,12 @@ def _container(spec: JobSpec) -> ContainerValues:
             ClaimMount(claim=item.claim, path=item.mount_path, read_only=item.read_only) for item in spec.volumes
         ),
         shared_memory=spec.shared_memory,
+        huge_pages=_huge_pages(spec.huge_pages),
     )
+
+
+def _huge_pages(pages: HugePages | None) -> HugePagesValues | None:
+    return None if pages is None else HugePagesValues(size=pages.size, amount=pages.amount)
 
 
 def _limits(amounts: dict[str, Amount]) -> dict[str, str]:

@@ -9,7 +9,9 @@ from jobs.jobspec.fields import (
     Checkpoint,
     Code,
     Effect,
+    HugePages,
     Operator,
+    PageSize,
     Probe,
     SecretRef,
     Toleration,
@@ -22,6 +24,7 @@ from jobs.jobspec.reader import Reader
 TOPOLOGY_MODES: tuple[TopologyMode, ...] = ("none", "prefer", "require")
 OPERATORS: tuple[Operator, ...] = ("Equal", "Exists")
 EFFECTS: tuple[Effect, ...] = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+PAGE_SIZES: tuple[PageSize, ...] = ("2Mi", "1Gi")
 PREFERRED_LEVEL = "rack"
 
 PORT_MAX = 65_535
@@ -76,6 +79,15 @@ def read_amount_text(reader: Reader, key: str) -> str | None:
         reader.refuse(key, "not_above_zero", value=text)
         return None
     return text
+
+
+def read_huge_pages(reader: Reader) -> HugePages:
+    """A whole number of pages above nothing."""
+    size = reader.choice("size", PAGE_SIZES) or "2Mi"
+    amount = reader.require("amount", read_amount_text(reader, "amount"), instead="")
+    if amount and quantities.parse(amount) % quantities.parse(size):
+        reader.refuse("amount", "not_whole_pages", value=amount, size=size)
+    return HugePages(amount=amount, size=size)
 
 
 def read_topology(reader: Reader) -> Topology:

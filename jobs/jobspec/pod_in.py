@@ -4,13 +4,15 @@ from collections.abc import Mapping
 
 from clusters import quantities
 from jobs.jobspec import checks, syntax
+from jobs.jobspec.parts import PAGE_SIZES
 from jobs.jobspec.reader import Reader
-from jobs.jobspec.rules import SHARED_MEMORY_PATH
+from jobs.jobspec.rules import HUGE_PAGES_PATH, SHARED_MEMORY_PATH
 
 Document = dict[str, object]
 
 GPU_RESOURCE = "nvidia.com/gpu"
 PRODUCT_LABEL = "nvidia.com/gpu.product"
+HUGE_PAGES = {f"hugepages-{size}": size for size in PAGE_SIZES}
 # Kubernetes' defaults for a probe that does not say.
 PROBE_DELAY_S = 0
 PROBE_PERIOD_S = 10
@@ -38,6 +40,7 @@ def read_pod_spec(reader: Reader, restart: tuple[str, ...], *, is_alone: bool = 
         "accelerators": _read_products(reader),
         "priority": reader.value("priorityClassName"),
         "image_pull_secret": next(iter(reader.parts("imagePullSecrets", _read_name, most=1)), None),
+        "runtime_class": reader.value("runtimeClassName"),
     }
 
 
@@ -145,11 +148,22 @@ def _read_resources(reader: Reader) -> Document:
     for name in ("cpu", "memory"):
         amount = {"request": requests.get(name), "limit": limits.get(name)}
         document |= {name: amount} if any(amount.values()) else {}
-    return document
+    return document | _read_huge_pages(reader, limits, requests)
+
+
+def _read_huge_pages(reader: Reader, limits: dict[str, str], requests: dict[str, str]) -> Document:
+    """Pages of one size, as much asked for as allowed."""
+    names = [name for name in HUGE_PAGES if name in limits or name in requests]
+    for name in names[1:]:
+        reader.refuse(f"limits.{name}", "cannot_carry")
+    for name in names[:1]:
+        if limits.get(name) != requests.get(name, limits.get(name)):
+            reader.refuse(f"requests.{name}", "cannot_carry")
+    return {"huge_pages": {"size": HUGE_PAGES[names[0]], "amount": limits.get(names[0])}} if names else {}
 
 
 def _read_amounts(reader: Reader) -> dict[str, str]:
-    amounts = {name: reader.quantity(name, syntax.QUANTITY) for name in ("cpu", "memory", GPU_RESOURCE)}
+    amounts = {name: reader.quantity(name, syntax.QUANTITY) for name in ("cpu", "memory", GPU_RESOURCE, *HUGE_PAGES)}
     return {name: _canonical(name, amount) for name, amount in amounts.items() if amount is not None}
 
 
@@ -189,12 +203,12 @@ def _read_toleration(reader: Reader) -> Document:
 
 
 def _read_volume(reader: Reader) -> tuple[str, Document]:
-    """Name and source: a claim, a secret, or memory."""
+    """Name and source: a claim, a secret, memory, or huge pages."""
     name = reader.require("name", reader.text("name", syntax.SLUG), instead="")
     sources = {
         "claim": reader.part("persistentVolumeClaim", _read_claim),
         "secret": reader.part("secret", lambda item: item.value("secretName")),
-        "memory": reader.part("emptyDir", _read_memory),
+        **(reader.part("emptyDir", _read_memory) or {}),
     }
     source: Document = {key: value for key, value in sources.items() if value is not None}
     if len(source) != 1:
@@ -207,13 +221,15 @@ def _read_claim(reader: Reader) -> object:
     return reader.value("claimName")
 
 
-def _read_memory(reader: Reader) -> object:
-    reader.choice("medium", ("Memory",))
+def _read_memory(reader: Reader) -> Document:
+    medium = reader.choice("medium", ("Memory", *(f"HugePages-{size}" for size in PAGE_SIZES)))
     if not reader.has("medium"):
         reader.refuse("medium", "required")
+    if medium and medium != "Memory":
+        return {"pages": medium}
     if not reader.has("sizeLimit"):
         reader.refuse("sizeLimit", "required")
-    return reader.value("sizeLimit")
+    return {"memory": reader.value("sizeLimit")}
 
 
 def _with_mounts(reader: Reader, document: Document, volumes: dict[str, Document]) -> Document:
@@ -231,11 +247,19 @@ def _with_mounts(reader: Reader, document: Document, volumes: dict[str, Document
             secrets.append({"name": source["secret"], "key": mount["subPath"], **place})
         elif "memory" in source and mount["mountPath"] == SHARED_MEMORY_PATH and mount["subPath"] is None:
             document["shared_memory"] = source["memory"]
-        else:
+        elif not _is_of_huge_pages(source, mount, document):
             reader.refuse(f"volumeMounts[{index}]", "cannot_carry")
     for name in mounted & volumes.keys():
         del volumes[name]
     return {**document, "volumes": claims}
+
+
+def _is_of_huge_pages(source: Document, mount: Mapping[str, object], document: Document) -> bool:
+    """Whether it is the mount that huge pages get anyway."""
+    pages = document.get("huge_pages")
+    wanted = f"HugePages-{pages['size']}" if isinstance(pages, dict) else ""
+    is_plain = mount["mountPath"] == HUGE_PAGES_PATH and mount["subPath"] is None
+    return is_plain and bool(wanted) and source.get("pages") == wanted
 
 
 def _read_mount(reader: Reader) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ from jobs.jobspec.problem import Problem
 
 CODE_PATH = "/workspace"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  the path inside the container
+HUGE_PAGES_PATH = "/dev/hugepages"
 SYSTEM_PATHS = ("/dev", "/proc", "/sys")
 # Set for every worker of a gang; another value would break the rendezvous.
 GANG_VARIABLES = (
@@ -35,6 +36,7 @@ def broken(spec: JobSpec) -> Iterator[Problem]:
     """Every rule between fields that the spec breaks."""
     yield from _broken_numbers(spec)
     yield from _broken_shared_memory(spec)
+    yield from _broken_qos(spec)
     yield from _broken_variables(spec)
     yield from _broken_mounts(spec)
 
@@ -70,6 +72,20 @@ def _broken_shared_memory(spec: JobSpec) -> Iterator[Problem]:
         yield Problem(field="shared_memory", code="shared_memory_above_limit", numbers=numbers)
 
 
+def _broken_qos(spec: JobSpec) -> Iterator[Problem]:
+    amounts = {"cpu": spec.cpu, "memory": spec.memory}
+    if spec.huge_pages is not None and not any(amounts.values()):
+        yield Problem(field="huge_pages", code="huge_pages_alone")
+    if spec.qos is None:
+        return
+    for name, amount in amounts.items():
+        if amount is None:
+            yield Problem(field=name, code="needed_for_guaranteed")
+        elif amount.limit is None or quantities.parse(amount.request) != quantities.parse(amount.limit):
+            numbers = {"request": amount.request, "limit": amount.limit or ""}
+            yield Problem(field=f"{name}.limit", code="guaranteed_request_limit_differ", numbers=numbers)
+
+
 def _broken_variables(spec: JobSpec) -> Iterator[Problem]:
     places = [(f"env.{name}", name) for name in spec.env]
     places += [(f"secrets[{index}].env", item.env) for index, item in enumerate(spec.secrets) if item.env]
@@ -99,6 +115,8 @@ def _broken_mounts(spec: JobSpec) -> Iterator[Problem]:
 def _warnings(spec: JobSpec) -> Iterator[Problem]:
     for name in filter(_SECRET_WORDS.search, spec.env):
         yield Problem(field=f"env.{name}", code="env_looks_secret", numbers={"name": name})
+    if spec.qos is not None and spec.cpu is not None and quantities.parse(spec.cpu.request).denominator != 1:
+        yield Problem(field="cpu.request", code="cores_are_shared", numbers={"cpu": spec.cpu.request})
     for field, text in _texts_of_the_container(spec):
         if _EXPANDED.search(text):
             yield Problem(field=field, code="expanded_by_kubernetes")

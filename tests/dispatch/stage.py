@@ -33,6 +33,12 @@ from tests.watchlog import WatchLog
 
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
 RACK = "topology.muster.internal/rack"
+GROUPS = {
+    "jobs": "/apis/batch/v1",
+    "cronjobs": "/apis/batch/v1",
+    "deployments": "/apis/apps/v1",
+    "statefulsets": "/apis/apps/v1",
+}
 PATIENCE_S = 40.0
 PAUSE_S = 0.05
 
@@ -135,8 +141,7 @@ class Stage:
 
     def objects(self, kind: str = "jobs") -> list[Any]:
         """What the cluster itself has in the team's namespace."""
-        prefix = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}.get(kind, "/api/v1")
-        status, listed = self.simulated.request("GET", f"{prefix}/namespaces/{self.namespace}/{kind}")
+        status, listed = self.simulated.request("GET", self._path(kind))
         assert status == 200, listed
         return list(listed["items"] or ())
 
@@ -158,16 +163,22 @@ class Stage:
 
     def create(self, kind: str, body: Any) -> Any:
         """Make an object in the team's namespace, as somebody other than the portal."""
-        prefix = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}.get(kind, "/api/v1")
-        status, answer = self.simulated.request("POST", f"{prefix}/namespaces/{self.namespace}/{kind}", body)
+        status, answer = self.simulated.request("POST", self._path(kind), body)
         assert status == 201, answer
         return answer
 
     def delete(self, kind: str, name: str, *, propagation: str = "Background") -> None:
-        prefix = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}.get(kind, "/api/v1")
-        path = f"{prefix}/namespaces/{self.namespace}/{kind}/{name}"
-        status, answer = self.simulated.request("DELETE", path, {"propagationPolicy": propagation})
+        status, answer = self.simulated.request("DELETE", self._path(kind, name), {"propagationPolicy": propagation})
         assert status == 200, answer
+
+    def patch(self, kind: str, name: str, body: Any) -> None:
+        """Merge into an object of the team's namespace, as somebody other than the portal."""
+        merge = "application/merge-patch+json"
+        status, answer = self.simulated.request("PATCH", self._path(kind, name), body, kind=merge)
+        assert status == 200, answer
+
+    def _path(self, kind: str, *name: str) -> str:
+        return "/".join((GROUPS.get(kind, "/api/v1"), "namespaces", self.namespace, kind, *name))
 
     def node(self, name: str, **spec: Any) -> None:
         """Merge into a node's spec, `unschedulable=True` for instance."""

@@ -6,6 +6,7 @@ from pytest_django import Settings
 from clusters.models import Cluster, Node
 from clusters.selectors.capacity import stale_cluster_ids
 from jobs.accounting import drift
+from jobs.dispatch import limits
 from jobs.engine import cycle
 from jobs.models import Attempt, Job
 from jobs.selectors.documents import job_document
@@ -100,6 +101,22 @@ def test_a_run_is_stopped_at_its_time_limit(stage: Stage) -> None:
 
     assert (job.outcome_code, job.attempts.count()) == (Outcome.TIMEOUT, 1)
     assert not stage.pods()
+    assert stage.held() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_its_cluster_ends_at_the_deadline_has_reached_its_limit(stage: Stage, workers: int) -> None:
+    """The portal stops a run itself; where it is away the controller does, some minutes later."""
+    job = stage.submit(workers=workers, max_runtime_s=3600)
+    stage.until_state(job, State.RUNNING)
+    [found] = stage.objects()
+    assert found["spec"]["activeDeadlineSeconds"] == 3600 + limits.GATHER_S + limits.START_S
+    stage.patch("jobs", found["metadata"]["name"], {"spec": {"activeDeadlineSeconds": 1}})
+
+    stage.until_state(job, State.FAILED)
+
+    assert (job.outcome_code, job.attempts.count()) == (Outcome.TIMEOUT, 1)
+    assert "deadline" in job.outcome_message
     assert stage.held() == 0
 
 

@@ -118,6 +118,33 @@ def test_a_quota_of_the_namespace_refuses_with_its_own_words(stage: Stage, monke
     assert stage.held() == 0
 
 
+def test_a_runtime_class_that_the_cluster_does_not_have_refuses_with_its_own_words(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "GATHER_S", 2.0)
+    job = stage.submit(**GANG, runtime_class="nothing")
+
+    stage.until_state(job, State.FAILED)
+
+    assert (job.outcome_code, job.attempts.count()) == (Job.Outcome.REFUSED, 1)
+    assert 'RuntimeClass "nothing" not found' in job.outcome_message
+    assert stage.held() == 0
+
+
+def test_pods_say_on_their_cluster_which_gpu_types_were_asked_for(stage: Stage) -> None:
+    job = stage.submit(**GANG, accelerators=["h100"])
+
+    stage.until_state(job, State.RUNNING)
+
+    for pod in stage.pods():
+        required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        [term] = required["nodeSelectorTerms"]
+        assert term["matchExpressions"] == [
+            {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-H100-80GB-HBM3"]}
+        ]
+        assert term["matchFields"] == [{"key": "metadata.name", "operator": "In", "values": [pod["spec"]["nodeName"]]}]
+
+
 def test_a_namespace_that_is_missing_refuses(stage: Stage) -> None:
     job, attempt = placed(stage)
     Attempt.objects.filter(pk=attempt.pk).update(namespace="nowhere")

@@ -61,6 +61,9 @@ WRONG = [
     ("shared_memory", "0", "not_above_zero"),
     ("shared_memory", True, "wrong_type"),
     ("cpu", "4", "wrong_type"),
+    ("qos", "best_effort", "bad_choice"),
+    ("runtime_class", "Kata", "bad_name"),
+    ("huge_pages", "1Gi", "wrong_type"),
     ("topology", "rack", "wrong_type"),
     ("spread_policy", "huddle", "bad_choice"),
     ("volumes", {"claim": "a"}, "wrong_type"),
@@ -99,6 +102,16 @@ WRONG_INSIDE: list[tuple[Mapping[str, object], str, str]] = [
     ({"cpu": {"request": float("inf")}}, "cpu.request", "wrong_type"),
     ({"memory": {"limit": "1 Gi"}}, "memory.limit", "bad_quantity"),
     ({"memory": {"limit": "1Gi"}, "shared_memory": "2Gi"}, "shared_memory", "shared_memory_above_limit"),
+    ({"memory": {"request": "1Gi"}, "huge_pages": {}}, "huge_pages.amount", "required"),
+    ({"memory": {"request": "1Gi"}, "huge_pages": {"amount": "3Mi"}}, "huge_pages.amount", "not_whole_pages"),
+    ({"huge_pages": {"amount": "4Mi", "size": "4Ki"}}, "huge_pages.size", "bad_choice"),
+    ({"huge_pages": {"amount": "4Mi"}}, "huge_pages", "huge_pages_alone"),
+    ({"qos": "guaranteed", "cpu": {"request": "4"}}, "memory", "needed_for_guaranteed"),
+    (
+        {"qos": "guaranteed", "cpu": {"request": "4", "limit": "8"}, "memory": {"limit": "1Gi"}},
+        "cpu.limit",
+        "guaranteed_request_limit_differ",
+    ),
     ({"topology": {"mode": "require"}}, "topology.level", "required"),
     ({"topology": {"level": "rack"}}, "topology.level", "level_without_mode"),
     ({"volumes": [{"mount_path": "/d"}]}, "volumes[0].claim", "required"),
@@ -193,6 +206,13 @@ def test_kind_and_workload_follow_from_each_other() -> None:
 @pytest.mark.parametrize("field", ["max_runtime_s", "backoff_limit", "ttl_s", "checkpoint"])
 def test_a_field_of_training_is_refused_for_a_service(field: str) -> None:
     assert faults_of({**SERVICE, field: 100}) == [(field, "only_for_training")]
+
+
+def test_guaranteed_resources_need_one_figure_each() -> None:
+    spec = parse({**TRAINING, "qos": "guaranteed", "cpu": {"request": "8"}, "memory": {"limit": "64Gi"}})
+    assert spec.cpu == Amount(request="8", limit="8")
+    assert spec.memory == Amount(request="64Gi", limit="64Gi")
+    assert parse(spec.as_document()) == spec
 
 
 def test_a_service_has_one_worker_per_replica() -> None:

@@ -5,7 +5,7 @@ import yaml
 
 from jobs.explain.problems import sentence
 from jobs.jobspec import yaml_text
-from jobs.jobspec.fields import JobSpec, SecretRef, Toleration, Volume
+from jobs.jobspec.fields import HugePages, JobSpec, SecretRef, Toleration, Volume
 from jobs.jobspec.manifest_in import spec_from_yaml
 from jobs.jobspec.problem import SpecError
 from tests.jobspec.documents import TRAINING
@@ -90,6 +90,22 @@ spec:
       - {name: shm, emptyDir: {medium: Memory, sizeLimit: 4Gi}}
       - {name: key, secret: {secretName: ssh}}
 """
+HARDWARE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    spec:
+      restartPolicy: OnFailure
+      runtimeClassName: nvidia
+      containers:
+      - name: c
+        image: app:1
+        resources: {limits: {nvidia.com/gpu: 1, memory: 8Gi, hugepages-1Gi: 2Gi}}
+        volumeMounts: [{name: pages, mountPath: /dev/hugepages}]
+      volumes: [{name: pages, emptyDir: {medium: HugePages-1Gi}}]
+"""
 TEAM = {"team": "vision"}
 
 
@@ -99,6 +115,28 @@ def read(text: str, *edits: tuple[str, str]) -> JobSpec:
         assert old in text
         text = text.replace(old, new)
     return spec_from_yaml(text, defaults=TEAM)
+
+
+def test_runtime_class_and_huge_pages_are_taken_over() -> None:
+    spec = read(HARDWARE)
+    assert spec.runtime_class == "nvidia"
+    assert spec.huge_pages == HugePages(amount="2Gi", size="1Gi")
+
+
+@pytest.mark.parametrize(
+    ("edit", "field"),
+    [
+        ((", hugepages-1Gi: 2Gi", ""), "spec.template.spec.containers[0].volumeMounts[0]"),
+        (("HugePages-1Gi", "HugePages-2Mi"), "spec.template.spec.containers[0].volumeMounts[0]"),
+        (("mountPath: /dev/hugepages", "mountPath: /pages"), "spec.template.spec.containers[0].volumeMounts[0]"),
+        (
+            ("1Gi: 2Gi", "1Gi: 2Gi, hugepages-2Mi: 2Mi"),
+            "spec.template.spec.containers[0].resources.limits.hugepages-1Gi",
+        ),
+    ],
+)
+def test_huge_pages_that_ours_would_not_be_are_refused(edit: tuple[str, str], field: str) -> None:
+    assert (field, "cannot_carry") in faults(HARDWARE, edit)
 
 
 def faults(text: str, *edits: tuple[str, str]) -> list[tuple[str, str]]:

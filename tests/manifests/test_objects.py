@@ -110,6 +110,47 @@ def test_shared_memory_is_a_bounded_volume() -> None:
     assert {"name": "shm", "mountPath": SHARED_MEMORY_PATH} in pod["containers"][0]["volumeMounts"]
 
 
+def test_huge_pages_are_asked_for_and_limited_alike_and_mounted() -> None:
+    pod = pod_of(TRAINING, memory={"request": "8Gi"}, huge_pages={"amount": "1Gi"})
+    [container] = pod["containers"]
+    assert container["resources"] == {
+        "limits": {"nvidia.com/gpu": "1", "hugepages-2Mi": "1Gi"},
+        "requests": {"nvidia.com/gpu": "1", "hugepages-2Mi": "1Gi", "memory": "8Gi"},
+    }
+    assert pod["volumes"] == [{"name": "hugepages", "emptyDir": {"medium": "HugePages-2Mi"}}]
+    assert container["volumeMounts"] == [{"name": "hugepages", "mountPath": "/dev/hugepages"}]
+
+
+def test_every_container_of_a_guaranteed_pod_is_limited_to_what_it_asks_for() -> None:
+    amounts = {"cpu": {"request": "8"}, "memory": {"request": "64Gi"}}
+    pod = pod_of(TRAINING, qos="guaranteed", **amounts, code={"git_url": "https://git.example/x"})
+    for container in (*pod["containers"], *pod["initContainers"]):
+        resources = container["resources"]
+        assert {"cpu": "8", "memory": "64Gi"}.items() <= resources["limits"].items()
+        assert resources["limits"] == resources["requests"]
+
+
+def test_the_runtime_class_is_named() -> None:
+    assert pod_of(TRAINING, runtime_class="kata-qemu")["runtimeClassName"] == "kata-qemu"
+    assert "runtimeClassName" not in pod_of(TRAINING)
+
+
+def test_wished_gpu_types_are_required_of_the_node() -> None:
+    place = Place(accelerator_resource="nvidia.com/gpu", code_image="git", node_labels={"gpu": ("A100", "H100")})
+    spec = gang.job(gang_values(parse(TRAINING), IDENTITY, place))["spec"]["template"]["spec"]
+    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["A100", "H100"]}]}
+    assert spec["affinity"] == {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
+
+
+def test_the_cluster_ends_a_job_that_the_portal_does_not() -> None:
+    place = Place(accelerator_resource="nvidia.com/gpu", code_image="git", start_s=960)
+    limited = gang.job(gang_values(parse({**TRAINING, "max_runtime_s": 3600}), IDENTITY, place))["spec"]
+    assert limited["activeDeadlineSeconds"] == 3600 + 960
+    assert "activeDeadlineSeconds" not in gang.job(gang_values(parse(TRAINING), IDENTITY, place))["spec"]
+
+
 def test_volumes_whose_paths_look_alike_get_names_of_their_own() -> None:
     paths = ["/a/b", "/a-b", "/A/b", "/shm", "/secret", "/workspace-x", "/..a", "/" + "x" * 200, "/" + "x" * 201]
     volumes = [{"claim": "c", "mount_path": path} for path in paths]

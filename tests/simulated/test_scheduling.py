@@ -132,6 +132,44 @@ def test_higher_priority_goes_first(corner: Corner) -> None:
     assert (node_of(corner, "urgent"), node_of(corner, "early")) == ("node-2", "")
 
 
+@pytest.mark.parametrize(
+    ("limits", "requests", "words"),
+    [
+        ({"hugepages-2Mi": "4Mi", "cpu": "1"}, {"hugepages-2Mi": "2Mi"}, "must be equal to hugepages-2Mi limit of 4Mi"),
+        ({"hugepages-2Mi": "4Mi"}, {}, "HugePages require cpu or memory"),
+    ],
+)
+def test_huge_pages_are_not_shared_out(
+    corner: Corner, limits: dict[str, str], requests: dict[str, str], words: str
+) -> None:
+    body = pod("paged")
+    body["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": requests}
+
+    code, answer = corner.cluster.request("POST", corner.path("pods"), body)
+
+    assert code == 422, answer
+    assert words in answer["message"]
+
+
+def test_a_runtime_class_that_is_not_there_is_refused(corner: Corner) -> None:
+    code, answer = corner.cluster.request("POST", corner.path("pods"), pod("one", runtimeClassName="nothing"))
+
+    assert (code, answer["reason"]) == (403, "Forbidden")
+    assert 'pod rejected: RuntimeClass "nothing" not found' in answer["message"]
+
+
+def test_the_overhead_of_a_runtime_class_counts_on_the_node(corner: Corner) -> None:
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    body = {"metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "1000"}}}
+    assert corner.cluster.request("POST", path, body)[0] == 201
+    corner.create("pods", pod("heavy", runtimeClassName="kata"))
+
+    reason = corner.cluster.wait_for(lambda: corner.events("FailedScheduling"), "the refusal")
+
+    assert "Insufficient cpu" in reason[0]
+    assert corner.get("pods", "heavy")["spec"]["overhead"] == {"cpu": "1000"}
+
+
 def test_the_kubelet_refuses_what_was_bound_past_the_scheduler(corner: Corner) -> None:
     corner.create("pods", pod("holder", gpus=8, affinity=pin("node-3")))
     corner.wait_phases(["Running"])

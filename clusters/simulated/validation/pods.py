@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clusters.simulated.errors import Cause
-from clusters.simulated.quantities import is_extended, parse_quantity
+from clusters.simulated.quantities import is_extended, is_overcommittable, parse_quantity
 from clusters.simulated.resources import Obj
 from clusters.simulated.store import copy_of
 from clusters.simulated.validation.metadata import (
@@ -150,6 +150,9 @@ def _resource_causes(resources: Obj, path: str) -> Iterator[Cause]:
                 yield invalid_value(place, str(quantity), "must be greater than or equal to 0")
             if is_extended(name) and values[name] % 1000:
                 yield invalid_value(place, str(quantity), "must be an integer")
+    named = parsed["limits"].keys() | parsed["requests"].keys()
+    if any(name.startswith("hugepages-") for name in named) and not {"cpu", "memory"} & named:
+        yield forbidden_field(path, "HugePages require cpu or memory")
     yield from _pair_causes(parsed["limits"], parsed["requests"], resources, path)
 
 
@@ -157,9 +160,9 @@ def _pair_causes(limits: dict[str, int], requests: dict[str, int], resources: Ob
     for name, asked in requests.items():
         place = f"{path}.requests"
         shown = (resources.get("requests") or {}).get(name)
-        if is_extended(name) and name not in limits:
+        if not is_overcommittable(name) and name not in limits:
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        elif is_extended(name) and limits[name] != asked:
+        elif not is_overcommittable(name) and limits[name] != asked:
             yield invalid_value(place, shown, f"must be equal to {name} limit of {resources['limits'][name]}")
         elif name in limits and asked > limits[name]:
             limit = resources["limits"][name]
