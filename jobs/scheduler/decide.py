@@ -26,26 +26,39 @@ could ever start it (rows 5 to 13 are asked on the books as the cycle leaves the
 What the user can change comes before what the administrator can (6-8 before 9-11), and both before waiting.
 """
 
+from typing import NamedTuple
+
 from jobs.scheduler.books import Books
 from jobs.scheduler.gang import start
 from jobs.scheduler.never import NeverFinder
 from jobs.scheduler.ordering import in_order
 from jobs.scheduler.reasons import ReasonFinder, Turn
+from jobs.scheduler.request import Request
 from jobs.scheduler.types import Admission, Outcome, Reason, ReasonCode, Snapshot, Wait, Workload
 
 NEVER = (ReasonCode.ACCELERATOR, ReasonCode.NEVER_FITS)
+
+
+class Waiting(NamedTuple):
+    """A workload that was not admitted, with what this cycle had started before its turn."""
+
+    workload: Workload
+    request: Request | None
+    started_ahead: int
+    gpus_started: int
 
 
 def decide(snapshot: Snapshot) -> Outcome:
     """Return who starts where, and why the rest waits. Raise ValueError on a circle in the quota tree."""
     books = Books(snapshot)
     admissions: list[Admission] = []
-    waiting: list[tuple[Workload, int, int]] = []  # with the jobs and GPUs started before it
+    waiting: list[Waiting] = []
     gpus_started = 0
     for workload in in_order(snapshot.workloads):
-        admission = None if workload.blocked else start(books, workload)
+        request = books.requests.of(workload)
+        admission = None if workload.blocked else start(books, workload, request)
         if admission is None:
-            waiting.append((workload, len(admissions), gpus_started))
+            waiting.append(Waiting(workload, request, len(admissions), gpus_started))
             continue
         admissions.append(admission)
         gpus_started += admission.workers * workload.gpus_per_worker
@@ -54,17 +67,18 @@ def decide(snapshot: Snapshot) -> Outcome:
 
 def can_ever_fit(snapshot: Snapshot, workload: Workload) -> Reason | None:
     """Return why the workload could never start (accelerator or never_fits), None if it could some day."""
-    flavor = NeverFinder(Books(snapshot)).possible_flavor(workload)
+    books = Books(snapshot)
+    flavor = NeverFinder(books).possible_flavor(workload, books.requests.of(workload))
     return flavor if isinstance(flavor, Reason) else None
 
 
-def _waits(books: Books, waiting: list[tuple[Workload, int, int]]) -> tuple[Wait, ...]:
+def _waits(books: Books, waiting: list[Waiting]) -> tuple[Wait, ...]:
     finder = ReasonFinder(books)
     ahead: dict[int, tuple[int, int]] = {}  # queue -> jobs and GPUs that wait before the next one
     waits = []
-    for workload, started_ahead, gpus_started in waiting:
+    for workload, request, started_ahead, gpus_started in waiting:
         jobs, gpus = ahead.get(workload.queue, (0, 0))
-        reason = finder.reason(workload, Turn(jobs + 1, gpus, started_ahead, gpus_started))
+        reason = finder.reason(workload, request, Turn(jobs + 1, gpus, started_ahead, gpus_started))
         if reason.code in NEVER:
             waits.append(Wait(workload.id, reason, None, 0))
             continue

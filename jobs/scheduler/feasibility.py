@@ -9,10 +9,13 @@ import numpy as np
 
 from jobs.scheduler.ledger import CPU, MEMORY, PODS, Ledger
 from jobs.scheduler.shapes import Gates, Opening, Pool, Shape, drop_oldest
-from jobs.scheduler.types import BoolArray, IntArray
+from jobs.scheduler.types import NO_FLAVOR, BoolArray, IntArray
+
+Layout = list[tuple[int, int]]  # (place, workers there), ascending
 
 PLENTY = 1_000_000  # workers on a host when nothing limits them; small enough that sums stay exact
 FEW = 24  # places that are counted again one by one: so few cost more as arrays
+FEW_CHANGED = 4  # a log is short while so many times its length is not more than the places
 MOST_KEPT = 256  # shapes whose figures are kept; more distinct shapes cost time, not memory
 
 
@@ -57,17 +60,32 @@ class Fit:
         self._sums = []
 
     def _recount(self, stock: IntArray, changed: set[int]) -> None:
-        """Count again place by place, and carry each difference up to the sums."""
-        segments = self.pool.topology.segment
+        """Count again place by place, and carry the differences up to the sums."""
+        counts, at = self.counts, self.pool.at
+        differences = {}
         for place in changed:
-            before = self.counts.item(place)
+            before = counts.item(place)
             if not before:
                 continue
-            at = self.pool.at.item(place)
-            now = min([stock.item(row, at) // need for row, need in self._needed])
-            self.counts[place] = now
-            for sums, segment in zip(self._sums[:-1], segments, strict=False):
-                sums[segment.item(place)] += now - before
+            position = at.item(place)
+            now = min([stock.item(row, position) // need for row, need in self._needed])
+            if now != before:
+                counts[place] = now
+                differences[place] = now - before
+        if self._sums:
+            self._carry(differences)
+
+    def _carry(self, differences: dict[int, int]) -> None:
+        """Add differences by place to the sums of every level above the node."""
+        parent = self.pool.topology.parent
+        for level in range(len(self._sums) - 2, -1, -1):
+            above: dict[int, int] = {}
+            for domain, difference in differences.items():
+                enclosing = parent[level + 1].item(domain)
+                above[enclosing] = above.get(enclosing, 0) + difference
+            for domain, difference in above.items():
+                self._sums[level][domain] += difference
+            differences = above
 
     def sums(self, level: int) -> IntArray:
         """Return (D_l,) workers per domain of a level."""
@@ -81,6 +99,10 @@ class Fit:
             self._best[level] = self.pool.topology.most(level, self.sums(level))
         return self._best[level]
 
+    def most(self) -> list[int]:
+        """Return the most workers that one labelled domain holds, for each level."""
+        return [self.best(level) for level in range(self.pool.topology.node + 1)]
+
 
 class FitTable:
     """Fits of the shapes met in this cycle, and per flavor a log of the places whose amounts have changed."""
@@ -91,25 +113,60 @@ class FitTable:
         self._ledger = ledger
         self._fits: dict[Shape, Fit] = {}
         self._logs: dict[int, list[int]] = {}
+        self._at_start: dict[Shape, list[int]] = {}
+        self._free: dict[int, IntArray] = {}
 
     def current(self, shape: Shape, level: int, need: int) -> Fit | None:
         """Return the up-to-date fit, or None where no domain of `level` holds `need` workers."""
         log = self._logs.setdefault(shape.flavor, [])
         fit = self._fits.get(shape)
         if fit is None:
-            fit = self._fits[shape] = self.probe(shape, self._ledger.now, Opening.NOTHING)
-            fit.seen = len(log)
+            fit = self._fits[shape] = self._first_count(shape, log)
             drop_oldest(self._fits, MOST_KEPT)
-        elif fit.seen < len(log):
+        if fit.seen < len(log):
             if fit.best(level) < need:  # an old figure is an upper bound: too low once is too low for good
                 return None
             fit.update(self._ledger.now, set(log[fit.seen :]))
             fit.seen = len(log)
         return fit if fit.best(level) >= need else None
 
-    def take(self, flavor: int, fit: Fit, layout: list[tuple[int, int]]) -> None:
-        """Book workers of a current fit: (place, workers) each, at distinct places."""
-        positions = fit.pool.at[[place for place, _ in layout]].tolist()
+    def _first_count(self, shape: Shape, log: list[int]) -> Fit:
+        """Count as the cycle began while little has changed since: a job that must wait will ask for that figure."""
+        if FEW_CHANGED * len(log) > len(self._gates.pool(shape.flavor).at):
+            fit = self.probe(shape, self._ledger.now, Opening.NOTHING)
+            fit.seen = len(log)
+            return fit
+        fit = self.probe(shape, self._ledger.start, Opening.NOTHING)
+        self._at_start[shape] = fit.most()
+        return fit
+
+    def at_start(self, shape: Shape, level: int) -> int:
+        """Return the most workers that one labelled domain of the level held when the cycle began."""
+        if shape not in self._at_start:
+            self._at_start[shape] = self.probe(shape, self._ledger.start, Opening.NOTHING).most()
+        return self._at_start[shape][level]
+
+    def held_at_start(self, shape: Shape, level: int, workers: int) -> bool:
+        """Return whether it is known already that so many fitted when the cycle began."""
+        return shape in self._at_start and self._at_start[shape][level] >= workers
+
+    def free(self, flavor: int) -> IntArray:
+        """Return (P,) the free GPUs of each place of a flavor's pool; free pod slots for NO_FLAVOR."""
+        if flavor == NO_FLAVOR:  # every host is in this pool, in the ledger's own order
+            slots: IntArray = self._ledger.now[PODS]
+            return slots
+        free = self._free.get(flavor)
+        if free is None:
+            free = self._free[flavor] = self._ledger.now[flavor][self._gates.pool(flavor).at]
+        return free
+
+    def take(self, shape: Shape, fit: Fit, layout: Layout) -> None:
+        """Book workers of the shape whose fit is current, at distinct places."""
+        flavor, free = shape.flavor, self.free(shape.flavor)
+        if shape.gpus:
+            for place, workers in layout:
+                free[place] -= workers * shape.gpus
+        positions = [fit.pool.at.item(place) for place, _ in layout]
         self._ledger.take(fit.needs, [(at, workers) for at, (_, workers) in zip(positions, layout, strict=True)])
         for other, log in self._logs.items():
             if other == flavor:

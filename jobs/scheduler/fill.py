@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from jobs.scheduler.feasibility import Fit
+from jobs.scheduler.feasibility import Fit, Layout
 from jobs.scheduler.types import IntArray
 
-Layout = list[tuple[int, int]]
 A_RACK = 48  # hosts
 
 
@@ -72,7 +71,7 @@ def _pack_hosts(fit: Fit, span: slice, workers: int, free: IntArray) -> Iterator
 def _tightest_first(fit: Fit, span: slice, workers: int, free: IntArray) -> Iterable[tuple[int, int]]:
     """Return (host, room) of the hosts that hold any workers, as many as may be needed; ties go by number."""
     counts = fit.counts[span]
-    amounts = free[fit.pool.at[span]]
+    amounts = free[span]
     if len(counts) <= A_RACK:  # a handful is sorted faster by hand
         hosts = zip(amounts.tolist(), range(span.start, span.stop), counts.tolist(), strict=True)
         return [(host, room) for _, host, room in sorted(hosts) if room]

@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 from jobs.scheduler import fill
 from jobs.scheduler.books import Books
-from jobs.scheduler.feasibility import Fit
-from jobs.scheduler.ledger import PODS
+from jobs.scheduler.feasibility import Fit, Layout
 from jobs.scheduler.place import choose_domain
 from jobs.scheduler.request import Request
 from jobs.scheduler.shapes import Shape
-from jobs.scheduler.types import NO_FLAVOR, Admission, Placement, Workload
+from jobs.scheduler.types import Admission, Placement, Workload
 
 
 class Found(NamedTuple):
@@ -20,9 +19,8 @@ class Found(NamedTuple):
     fit: Fit
 
 
-def start(books: Books, workload: Workload) -> Admission | None:
+def start(books: Books, workload: Workload, request: Request | None) -> Admission | None:
     """Admit the workload on the first flavor that holds it, and book it; None if it must wait."""
-    request = books.requests.of(workload)
     if request is None:
         return None
     for shape in request.shapes:
@@ -41,23 +39,22 @@ def start(books: Books, workload: Workload) -> Admission | None:
 def _book(books: Books, queue: int, found: Found, workers: int) -> Placement:
     shape, topology = found.shape, found.fit.pool.topology
     layout = _layout(books, found, workers)
-    books.fits.take(shape.flavor, found.fit, layout)
+    books.fits.take(shape, found.fit, layout)
     if shape.gpus:
         books.quota.charge(queue, shape.flavor, workers * shape.gpus)
     places = [place for place, _ in layout]
     first, last = places[0], places[-1]
-    hosts = zip(topology.order[places].tolist(), layout, strict=True)
     return Placement(
         flavor=shape.flavor,
         cluster=int(topology.cluster[first]),
         level=topology.levels[topology.common_level(first, last)],
-        hosts=tuple([host for host, (_, share) in hosts for _ in range(share)]),
+        hosts=tuple([host for place, share in layout for host in [topology.order.item(place)] * share]),
     )
 
 
-def _layout(books: Books, found: Found, workers: int) -> fill.Layout:
+def _layout(books: Books, found: Found, workers: int) -> Layout:
     request, shape, fit = found
-    free = books.ledger.now[PODS if shape.flavor == NO_FLAVOR else shape.flavor]
+    free = books.fits.free(shape.flavor)
     domain = choose_domain(fit, request, workers, free)
     if request.spread:
         return fill.spread(fit, domain, workers)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jobs.scheduler.books import Books
 from jobs.scheduler.ledger import CPU, MEMORY, PODS
-from jobs.scheduler.request import flavors_of
+from jobs.scheduler.request import Request, flavors_of
 from jobs.scheduler.shapes import Opening, Shape
 from jobs.scheduler.types import NO_FLAVOR, BoolArray, NeverLimit, Reason, ReasonCode, Workload
 
@@ -24,22 +24,21 @@ class NeverFinder:
         self._best: dict[tuple[Shape, int], int] = {}
         self._offered: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
-    def possible_flavor(self, workload: Workload) -> int | Reason:
+    def possible_flavor(self, workload: Workload, request: Request | None) -> int | Reason:
         """Return the first flavor on which the workload could start some day, or why there is none."""
         offered = [flavor for flavor in flavors_of(workload) if self._is_offered(workload, flavor)]
         if not offered:
             return self._accelerator(workload)
         reasons = []
         for flavor in offered:
-            reason = self._on_flavor(workload, flavor)
+            reason = self._on_flavor(workload, request, flavor)
             if reason is None:
                 return flavor
             reasons.append(reason)
         return reasons[0]
 
-    def _on_flavor(self, workload: Workload, flavor: int) -> Reason | None:
+    def _on_flavor(self, workload: Workload, request: Request | None, flavor: int) -> Reason | None:
         """Return which limit the workload breaks for good on one flavor that is offered."""
-        request = self._books.requests.of(workload)
         if request is None:
             return self._never(workload, flavor, (NeverLimit.LEVEL, 0), workload.level)
         quota = self._books.quota
@@ -48,6 +47,8 @@ class NeverFinder:
         if small is not None:
             return self._never(workload, flavor, (NeverLimit.QUOTA, quota.nominal[small][flavor]), quota.ids[small])
         shape = next(shape for shape in request.shapes if shape.flavor == flavor)
+        if self._books.fits.held_at_start(shape, request.widest, workload.min_workers):
+            return None
         most = self._most_workers(shape, request.widest)
         if most >= workload.min_workers:
             return None

@@ -15,7 +15,7 @@ from jobs.scheduler.types import IntArray
 def choose_domain(fit: Fit, request: Request, workers: int, free: IntArray) -> tuple[int, int]:
     """Return (level, domain) for a gang that fits at the request's widest level.
 
-    free: (H,) free GPUs by position. The domain is numbered as in the fit's pool.
+    free: (P,) free GPUs by place. The domain is numbered as in the fit's pool.
     """
     topology = fit.pool.topology
     level = request.lowest
@@ -24,7 +24,7 @@ def choose_domain(fit: Fit, request: Request, workers: int, free: IntArray) -> t
         level -= 1
         holding = topology.holding(level, fit.sums(level), workers)
     if level == topology.node:
-        holding = _least(holding, free[fit.pool.at[holding]])
+        holding = _least(holding, free[holding])
     else:
         holding = _least(holding, fit.sums(level)[holding])
         if holding.size > 1:
@@ -37,7 +37,7 @@ def choose_domain(fit: Fit, request: Request, workers: int, free: IntArray) -> t
 
 def _free_inside(fit: Fit, level: int, domains: IntArray, free: IntArray) -> IntArray:
     """Return the free GPUs on the usable hosts of some domains."""
-    usable = free[fit.pool.at] * fit.usable
+    usable = free * fit.usable
     inside: IntArray = np.add.reduceat(usable, fit.pool.topology.starts[level])[domains]
     return inside
 

@@ -13,6 +13,7 @@ from jobs.scheduler.books import Books
 from jobs.scheduler.feasibility import Fit
 from jobs.scheduler.ledger import CPU, MEMORY, PODS
 from jobs.scheduler.never import NeverFinder
+from jobs.scheduler.request import Request
 from jobs.scheduler.shapes import Opening, Shape
 from jobs.scheduler.types import NO_FLAVOR, IntArray, Reason, ReasonCode, Workload
 
@@ -55,37 +56,34 @@ class ReasonFinder:
         self._fits: dict[tuple[Shape, Opening], Fit] = {}
         self._asked_before: dict[tuple[int, int], tuple[Question, ...]] = {}
         self._possible: dict[tuple[int, int, int], int | Reason] = {}
-        self._start: dict[Question, bool] = {}
         self._places: dict[Question, Reason] = {}
 
-    def reason(self, workload: Workload, turn: Turn) -> Reason:
+    def reason(self, workload: Workload, request: Request | None, turn: Turn) -> Reason:
         """Return the one reason of a workload that was not admitted."""
         if workload.blocked is not None:
             standing = {"position": turn.position, "gpus_ahead": turn.gpus_ahead}
             return Reason(workload.blocked.code, {**workload.blocked.numbers, **standing})
-        questions = self._questions(workload)
+        questions = self._questions(workload, request)
         for question in questions:
             if self._fitted_at_start(workload, question):
-                return Reason(ReasonCode.TURN, {**turn._asdict(), **self._asked(question)})
-        flavor = self._possible_flavor(workload)
+                return Reason(ReasonCode.TURN, {**_standing(turn), **self._asked(question)})
+        flavor = self._possible_flavor(workload, request)
         if isinstance(flavor, Reason):
             return flavor
         question = next(question for question in questions if question.shape.flavor == flavor)
         return self._quota_reason(workload, question) or self._place_reason(question)
 
-    def _possible_flavor(self, workload: Workload) -> int | Reason:
+    def _possible_flavor(self, workload: Workload, request: Request | None) -> int | Reason:
         """Ask once for each queue, request and least number of workers."""
-        request = self._books.requests.of(workload)
         if request is None:
-            return self._never.possible_flavor(workload)
+            return self._never.possible_flavor(workload, None)
         key = (workload.queue, request.number, workload.min_workers)
         if key not in self._possible:
-            self._possible[key] = self._never.possible_flavor(workload)
+            self._possible[key] = self._never.possible_flavor(workload, request)
         return self._possible[key]
 
-    def _questions(self, workload: Workload) -> tuple[Question, ...]:
+    def _questions(self, workload: Workload, request: Request | None) -> tuple[Question, ...]:
         """Return one question per flavor, in order of preference; none if the required level is unknown."""
-        request = self._books.requests.of(workload)
         if request is None:
             return ()
         key = (request.number, workload.min_workers)
@@ -99,10 +97,7 @@ class ReasonFinder:
         quota, shape = self._books.quota, question.shape
         if quota.binding(workload.queue, shape.flavor, question.asked, quota.start) is not None:
             return False
-        if question not in self._start:
-            fit = self._books.fits.probe(shape, self._books.ledger.start, Opening.NOTHING)
-            self._start[question] = fit.best(question.widest) >= question.workers
-        return self._start[question]
+        return self._books.fits.at_start(shape, question.widest) >= question.workers
 
     def _quota_reason(self, workload: Workload, question: Question) -> Reason | None:
         quota, flavor = self._books.quota, question.shape.flavor
@@ -222,3 +217,12 @@ class ReasonFinder:
         if shape.flavor == NO_FLAVOR:
             return 0
         return int(np.maximum(stock[shape.flavor][positions], 0).sum())
+
+
+def _standing(turn: Turn) -> Numbers:
+    return {
+        "position": turn.position,
+        "gpus_ahead": turn.gpus_ahead,
+        "started_ahead": turn.started_ahead,
+        "gpus_started": turn.gpus_started,
+    }

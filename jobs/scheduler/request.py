@@ -29,16 +29,9 @@ class RequestBook:
         """Start empty."""
         self._topology = topology
         self._requests: dict[tuple[object, ...], Request | None] = {}
-        self._by_id: dict[str, Request | None] = {}
 
     def of(self, workload: Workload) -> Request | None:
-        """Return the workload's request, None if no cluster has the level that it requires."""
-        if workload.id not in self._by_id:
-            self._by_id[workload.id] = self._equal(workload)
-        return self._by_id[workload.id]
-
-    def _equal(self, workload: Workload) -> Request | None:
-        """Return the one request that all equal workloads share."""
+        """Return the one request that equal workloads share, None if no cluster has the level that it requires."""
         key = _asked(workload)
         if key not in self._requests:
             self._requests[key] = _request(len(self._requests), workload, self._topology)

@@ -9,6 +9,7 @@ order: `decide` sorts by identifier, so identifiers must be unique (host ids wit
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +82,7 @@ class NeverLimit(StrEnum):
     WORKERS = "workers"  # least workers to start > what the best empty domain of level `where` holds
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """A code and its evidence. Strings in `numbers` are names of rows (flavor, queue, cluster, level)."""
 
     code: ReasonCode
@@ -183,8 +183,7 @@ class Snapshot:
     workloads: tuple[Workload, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """Where a gang goes.
 
     flavor: index, NO_FLAVOR without flavors. level: the lowest level whose one domain holds all ranks,
@@ -197,8 +196,7 @@ class Placement:
     hosts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """A workload that starts now, with `workers` pods."""
 
     workload: str
@@ -206,8 +204,7 @@ class Admission:
     placement: Placement
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """A workload that waits.
 
     position: 1 = the first of those that still wait in its queue, None = it can never start, so it is nobody's
@@ -220,8 +217,7 @@ class Wait:
     gpus_ahead: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One entry per workload of the snapshot, in the order in which they were decided."""
 
     admissions: tuple[Admission, ...]
