@@ -13,7 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 broker.install()
 app = Celery("muster")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-QUEUES = ("cycle", "reconcile", "upkeep", "housekeeping", "forget", "demo", "default")
+QUEUES = ("cycle", "reconcile", "upkeep", "housekeeping", "spaces", "forget", "demo", "default")
 app.conf.task_queues = [Queue(name) for name in QUEUES]
 app.conf.beat_scheduler = "portal.core.beat:OnceScheduler"
 app.conf.beat_max_loop_interval = 1
@@ -23,6 +23,7 @@ app.conf.beat_schedule = {
     "reconcile": {"task": "jobs.tasks.reconcile", "schedule": BEAT_S},
     "upkeep": {"task": "jobs.tasks.housekeeping", "schedule": 60.0},
     "housekeeping": {"task": "clusters.tasks.housekeeping", "schedule": 30.0},
+    "spaces": {"task": "quotas.tasks.sync_spaces", "schedule": 30.0},
     "forget": {"task": "portal.core.tasks.forget", "schedule": 60.0},
 }
 if env.bool("MUSTER_DEMO", default=False) and env.bool("MUSTER_DEMO_LOAD", default=True):

@@ -252,6 +252,12 @@ MUSTER_GIT_IMAGE = env.str("MUSTER_GIT_IMAGE", default="alpine/git:2.47.2")
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)
 # Who holds a cluster's GPUs: the floor above the clusters knows, so it is named here.
 MUSTER_GPU_HOLDERS = "jobs.selectors.holders.holders_by_node"
+# The teams' namespaces, for the page of a team and the command that prints manifests: it takes quotas to know.
+MUSTER_SPACES_OF_TEAM = "quotas.selectors.spaces.of_team"
+MUSTER_SPACES_MANIFESTS = "quotas.sync.wanted.manifests"
+# Namespaces whose pods may call into those of teams (ingress controllers, monitoring), and where runs may go.
+MUSTER_SPACE_CALLERS = env.list("MUSTER_SPACE_CALLERS", default=[])
+MUSTER_SPACE_EGRESS = env.list("MUSTER_SPACE_EGRESS", default=["0.0.0.0/0", "::/0"])
 
 LOGGING = logging_config(
     json=env.bool("MUSTER_LOG_JSON", default=not DEMO), level=env.str("MUSTER_LOG_LEVEL", default="INFO")

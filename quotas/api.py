@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.response import Response
 
@@ -14,15 +15,17 @@ from portal.core.rest.request import ApiRequest
 from portal.identity.actors import actor_of
 from portal.identity.models import Team
 from portal.identity.selectors import visible_teams
-from quotas.models import PriorityClass, Queue, Quota
+from quotas.models import PriorityClass, Queue, Quota, Space
 from quotas.permissions import can_edit_policy, visible_queues, visible_quotas
 from quotas.policy.document import QuotaTreeRows, cohort_id, queue_id
 from quotas.policy.limits import MAX_GPUS, MAX_PRIORITY
 from quotas.selectors.pages import flavor_choices, queue_cells
+from quotas.selectors.spaces import visible_spaces
 from quotas.selectors.tree import quota_tree
 from quotas.services import priority
 from quotas.services.priority import PriorityValues
 from quotas.services.tree import set_quota
+from quotas.sync.wishes import ask_to_apply
 
 _VALUES = ("name", "value", "description", "is_open", "is_default")
 
@@ -280,8 +283,49 @@ def _seen(version: int | None) -> int:
     return version
 
 
+class SpaceOut(serializers.ModelSerializer[Space]):
+    """A team's space on a cluster as it was last seen; `team` is null for what the cluster has for all teams.
+
+    Each object has `state`: in_step, missing, outdated (changed here), altered (changed there) or unknown; `fields`
+    lists what differs as [path, wanted, found].
+    """
+
+    cluster = serializers.CharField(source="cluster.name")
+    team = serializers.CharField(source="team.slug", default=None)
+    namespace = serializers.CharField(source="team.namespace", default=None)
+    objects = serializers.JSONField(source="objects_seen")
+
+    class Meta:
+        model = Space
+        fields = ["id", "cluster", "team", "namespace", "state", "since", "asked_at", "objects"]
+        read_only_fields = fields
+
+
+class SpaceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Space]):
+    """The spaces of the person's teams; administrators have them applied."""
+
+    serializer_class = SpaceOut
+    permission_classes = [IsAuthenticated, ReadOrAdminister]
+    keyset_order = ("id",)
+    lookup_value_regex = "[0-9]{1,18}"
+    request: ApiRequest
+
+    def get_queryset(self) -> QuerySet[Space]:
+        """Return what the person may see."""
+        return visible_spaces(self.request.user).order_by("id")
+
+    @extend_schema(request=None, responses={202: SpaceOut})
+    @action(detail=True, methods=["post"])
+    def apply(self, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
+        """Have it applied anew, whoever changed it; the worker does it soon. 409 `cluster_disabled`."""
+        space = self.get_object()
+        asked = ask_to_apply(actor=actor_of(request), cluster=space.cluster, team=space.team)
+        return Response(SpaceOut(asked).data, status=status.HTTP_202_ACCEPTED)
+
+
 router_entries: list[tuple[str, type[viewsets.ViewSetMixin], str]] = [
     ("queues", QueueViewSet, "queue"),
     ("quotas", QuotaViewSet, "quota"),
     ("priority-classes", PriorityViewSet, "priority-class"),
+    ("spaces", SpaceViewSet, "space"),
 ]

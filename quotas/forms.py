@@ -91,3 +91,9 @@ class GrantForm(VersionForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["teams"].widget.attrs["class"] = "form-check-input"
+
+
+class KeepForm(VersionForm):
+    """Whether the portal keeps the spaces of a cluster by itself."""
+
+    is_kept = forms.BooleanField(label=_("Keep them in step"), required=False)

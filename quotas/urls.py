@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from quotas.views import console, ladder, queues
+from quotas.views import console, ladder, queues, spaces
 
 app_name = "quotas"
 urlpatterns = [
@@ -21,4 +21,7 @@ urlpatterns = [
     path("console/policy/<slug:kind>/<int:pk>/remove/", console.remove, name="remove"),
     path("console/policy/queues/<int:pk>/pause/", console.pause, name="pause"),
     path("console/policy/queues/<int:pk>/default/", console.make_default, name="make_default"),
+    path("console/clusters/<slug:name>/spaces/", spaces.spaces, name="spaces"),
+    path("console/clusters/<slug:name>/spaces/apply/", spaces.apply, name="apply_space"),
+    path("console/clusters/<slug:name>/spaces/keep/", spaces.keep, name="keep_spaces"),
 ]

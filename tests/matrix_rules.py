@@ -16,7 +16,7 @@ from portal.core.audit import SYSTEM
 from portal.identity.models import ApiToken, Invitation, Team, User
 from portal.identity.services.invitations import invite
 from portal.identity.services.tokens import create_token
-from quotas.models import Queue
+from quotas.models import Queue, Space
 from tests.factories import (
     make_cluster,
     make_flavor,
@@ -58,6 +58,7 @@ class World:
     job: Job
     token: ApiToken
     invitation: Invitation
+    space: Space
 
     @property
     def alice(self) -> User:
@@ -95,6 +96,7 @@ def make_world() -> World:
         job=make_job(team, people["bob"]),
         token=create_token(actor=SYSTEM, user=people["alice"], name="laptop", days=1)[0],
         invitation=invite(actor=SYSTEM, team=team, email="x@example.com", role="member", link_to=str).invitation,
+        space=Space.objects.create(cluster=cluster, team=team),
     )
 
 
@@ -167,6 +169,11 @@ OF_NODE: dict[str, Any] = {
 }
 OF_FLAVOR: dict[str, Any] = {
     "own": lambda world: {"pk": world.flavor.pk},
+    "missing": lambda _world: {"pk": NOT_THERE},
+}
+
+OF_SPACE: dict[str, Any] = {
+    "own": lambda world: {"pk": world.space.pk},
     "missing": lambda _world: {"pk": NOT_THERE},
 }
 
@@ -245,6 +252,9 @@ RULES: dict[str, Rule] = {
     "quotas:remove": act(ADMINISTRATORS, **OF_BRANCH),
     "quotas:pause": act(ADMINISTRATORS, **OF_LEAF),
     "quotas:make_default": act(ADMINISTRATORS, **OF_LEAF),
+    "quotas:spaces": page(ADMINISTRATORS, **OF_CLUSTER),
+    "quotas:apply_space": act(ADMINISTRATORS, **OF_CLUSTER),
+    "quotas:keep_spaces": act(ADMINISTRATORS, **OF_CLUSTER),
     # --- REST -----------------------------------------------------------------------------------
     "api:schema": page(EVERYBODY),
     "api:docs": page(EVERYBODY),
@@ -253,6 +263,9 @@ RULES: dict[str, Rule] = {
     "api:teams-members": page(VIEWERS, **OF_TEAM),
     "api:tokens-list": form(PEOPLE),
     "api:tokens-detail": Rule({"DELETE": ALICE_ALONE}, **OF_TOKEN),
+    "api:space-list": page(PEOPLE),
+    "api:space-detail": page(VIEWERS, **OF_SPACE),
+    "api:space-apply": act(ADMINISTRATORS, **OF_SPACE),
     "api:jobs-list": Rule({"GET": PEOPLE, "POST": SUBMITTERS}, data=lambda world: {"team": world.team.slug}),
     "api:jobs-batch": act(PEOPLE),
     "api:jobs-detail": page(VIEWERS, **OF_JOB),

@@ -25,8 +25,13 @@ _PATHS: Mapping[str, tuple[str, bool]] = {
     "replicasets": ("/apis/apps/v1", True),
     "priorityclasses": ("/apis/scheduling.k8s.io/v1", False),
     "serviceaccounts": ("/api/v1", True),
+    "resourcequotas": ("/api/v1", True),
+    "limitranges": ("/api/v1", True),
+    "networkpolicies": ("/apis/networking.k8s.io/v1", True),
     "mutatingadmissionpolicies": ("/apis/admissionregistration.k8s.io/v1", False),
     "mutatingadmissionpolicybindings": ("/apis/admissionregistration.k8s.io/v1", False),
+    "validatingadmissionpolicies": ("/apis/admissionregistration.k8s.io/v1", False),
+    "validatingadmissionpolicybindings": ("/apis/admissionregistration.k8s.io/v1", False),
 }
 _ACCESS = "authorization.k8s.io/v1"
 _MYSELF = "authentication.k8s.io/v1"

@@ -21,6 +21,8 @@ READER_ROLE = "muster-reader"
 TEAM_ROLE = "muster-team"
 POLICY_ROLE = "muster-policy"
 RENEWAL_ROLE = "muster-token"
+SPACES_ROLE = "muster-spaces"
+SPACE_ROLE = "muster-space"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _READ = ("get", "list", "watch")
 
@@ -88,6 +90,28 @@ POLICY = tuple(
     for kind in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 )
 
+# Only where the portal looks after the spaces of teams: to see them all, each kind in one list.
+SPACES = (
+    Right("", ("namespaces", "resourcequotas", "limitranges"), ("list",)),
+    Right("networking.k8s.io", ("networkpolicies",), ("list",)),
+    Right("scheduling.k8s.io", ("priorityclasses",), ("list",)),
+)
+# In the namespace of each team, to keep them. Roles are not among them: who may bind one in any namespace may do all.
+IN_SPACES = (
+    Right("", ("resourcequotas", "limitranges"), ("create", "patch")),
+    Right("networking.k8s.io", ("networkpolicies",), ("create", "patch")),
+)
+
+
+def keeping(namespaces: Iterable[str], rungs: Iterable[str]) -> tuple[Right, ...]:
+    """What is written outside of the teams' namespaces: their labels, and the priority classes of these names."""
+    rights = [Right("scheduling.k8s.io", ("priorityclasses",), ("create",))]
+    if names := tuple(sorted(namespaces)):
+        rights.append(Right("", ("namespaces",), ("patch",), names=names))
+    if names := tuple(sorted(rungs)):
+        rights.append(Right("scheduling.k8s.io", ("priorityclasses",), ("patch", "delete"), names=names))
+    return tuple(rights)
+
 
 def renewal(account: str = ACCOUNT) -> Right:
     """What lets the account renew its own token, and no other one's: where it is granted, tokens may be short."""
@@ -109,6 +133,15 @@ def objects(namespaces: Iterable[str] = (), *, with_policy: bool = False, with_r
         *policy,
         *renewing,
         *(team_binding(namespace) for namespace in namespaces),
+    ]
+
+
+def for_spaces(namespaces: Sequence[str], rungs: Iterable[str]) -> list[Json]:
+    """What lets the portal look after the spaces of teams; their namespaces exist already."""
+    return [
+        *_everywhere(SPACES_ROLE, (*SPACES, *keeping(namespaces, rungs))),
+        _cluster_role(SPACE_ROLE, IN_SPACES),
+        *(space_binding(namespace) for namespace in namespaces),
     ]
 
 
@@ -168,12 +201,17 @@ def subject_of(user: str) -> Json:
 
 def team_binding(namespace: str) -> Json:
     """What lets the portal work in one more namespace."""
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": TEAM_ROLE, "namespace": namespace},
-        **_grant(TEAM_ROLE),
-    }
+    return _binding(TEAM_ROLE, namespace)
+
+
+def space_binding(namespace: str) -> Json:
+    """What lets the portal keep the space around it."""
+    return _binding(SPACE_ROLE, namespace)
+
+
+def _binding(role: str, namespace: str) -> Json:
+    metadata = {"name": role, "namespace": namespace}
+    return {"apiVersion": f"{RBAC}/v1", "kind": "RoleBinding", "metadata": metadata, **_grant(role)}
 
 
 def _cluster_role(name: str, rights: Sequence[Right], *, urls: Sequence[str] = ()) -> Json:

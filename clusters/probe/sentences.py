@@ -25,6 +25,7 @@ TITLES: Mapping[str, str | Promise] = {
     "token": gettext_lazy("Token"),
     "canary": gettext_lazy("Trial run"),
     "policy": gettext_lazy("Pinning at creation"),
+    "spaces": gettext_lazy("Spaces of teams"),
     "accelerators": gettext_lazy("Flavors"),
     "topology": gettext_lazy("Topology labels"),
     "taint": gettext_lazy("Dedicated nodes"),
@@ -147,6 +148,19 @@ def _policy(numbers: Numbers) -> Told:
     return Told(
         _("The policy that pins pods at their creation is missing, so pods wait at a gate."),
         advice=_("Large gangs start about twice as fast with it. Let the cluster's administrator apply this:"),
+    )
+
+
+def _spaces(numbers: Numbers) -> Told:
+    if not numbers["all"]:
+        return Told(_("There is no team yet, so there is no space to look at."))
+    told = {key: numbers[key] for key in ("all", "in_step", "drifted", "missing", "unknown")}
+    if numbers["in_step"] == numbers["all"]:
+        return Told(_("All %(all)d are in step: namespaces, quotas, network policies and priority classes.") % told)
+    return Told(
+        _("Of %(all)d, %(in_step)d are in step, %(drifted)d drifted, %(missing)d missing, %(unknown)d not known.")
+        % told,
+        advice=_("Choose Spaces to see what differs, and to have it applied."),
     )
 
 
@@ -286,6 +300,7 @@ _WRITERS: Mapping[str, Callable[[Numbers], Told]] = {
     "token": _token,
     "canary": _canary,
     "policy": _policy,
+    "spaces": _spaces,
     "accelerators": _accelerators,
     "topology": _topology,
     "taint": _taint,

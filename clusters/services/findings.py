@@ -15,6 +15,9 @@ from portal.core.errors import DomainError
 from portal.core.publish import publish
 
 POLICY = "policy"
+SPACES = "spaces"
+# Found by others than the probe: its round does not drop them.
+_OF_OTHERS = frozenset({SPACES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ def write_findings(*, cluster: Cluster, findings: Iterable[Finding], is_whole_ro
     known = {row.code: row for row in rows}
     news = [finding for finding in by_code.values() if _is_news(finding, known.get(finding.code))]
     _upsert(cluster, news, now)
-    gone = known.keys() - by_code.keys() if is_whole_round else set()
+    gone = known.keys() - by_code.keys() - _OF_OTHERS if is_whole_round else set()
     if gone:
         ClusterFinding.objects.filter(cluster=cluster, code__in=gone).delete()
     if is_whole_round:

@@ -76,10 +76,24 @@ PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)
 )
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
+# Stored and shown, not acted on: no network is simulated, and no expression of a policy is evaluated.
+LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", echoes_deleted=True, short_names=("limits",))
+NETWORK_POLICIES = Resource(
+    "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", generation=True, short_names=("netpol",)
+)
+POLICIES = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy",
+    namespaced=False, status=True, generation=True,
+)  # fmt: skip
+POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding",
+    namespaced=False, generation=True,
+)  # fmt: skip
 
 RESOURCES = (
     NODES, NAMESPACES, PODS, SERVICES, CLAIMS, VOLUMES, EVENTS, QUOTAS, SECRETS, CONFIG_MAPS,
-    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES,
+    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES, LIMIT_RANGES,
+    NETWORK_POLICIES, POLICIES, POLICY_BINDINGS,
 )  # fmt: skip
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}
 BY_OWNER = {(r.api_version, r.kind): r for r in RESOURCES}

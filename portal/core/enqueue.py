@@ -26,6 +26,7 @@ LOOPS: Mapping[str, str] = {
     "jobs.tasks.reconcile": "reconcile",
     "jobs.tasks.housekeeping": "upkeep",
     "clusters.tasks.housekeeping": "housekeeping",
+    "quotas.tasks.sync_spaces": "spaces",
     "portal.core.tasks.forget": "forget",
     "portal.seed.tasks.refill_demo": "demo",
 }

@@ -34,6 +34,12 @@ STATES = {
     "problem": Look(_("Problem"), "bad", "octagon-x"),
     "ok": Look(_("Fine"), "good", "check"),
     "stale": Look(_("Stale"), "neutral", "question"),
+    # Of the spaces of teams and their objects
+    "in_step": Look(_("In step"), "good", "check"),
+    "drifted": Look(_("Drifted"), "warn", "triangle"),
+    "altered": Look(_("Changed there"), "warn", "triangle"),
+    "outdated": Look(_("Changed here"), "warn", "half"),
+    "missing": Look(_("Missing"), "bad", "octagon-x"),
 }
 UNKNOWN = Look(_("Unknown"), "neutral", "question")
 FINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})

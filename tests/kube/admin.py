@@ -16,6 +16,8 @@ PATHS = {
     "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims", True),
     "Pod": ("/api/v1", "pods", True),
     "ResourceQuota": ("/api/v1", "resourcequotas", True),
+    "LimitRange": ("/api/v1", "limitranges", True),
+    "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies", True),
     "Service": ("/api/v1", "services", True),
     "ServiceAccount": ("/api/v1", "serviceaccounts", True),
     "Job": ("/apis/batch/v1", "jobs", True),
@@ -25,6 +27,12 @@ PATHS = {
     "MutatingAdmissionPolicyBinding": (
         "/apis/admissionregistration.k8s.io/v1",
         "mutatingadmissionpolicybindings",
+        False,
+    ),
+    "ValidatingAdmissionPolicy": ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies", False),
+    "ValidatingAdmissionPolicyBinding": (
+        "/apis/admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicybindings",
         False,
     ),
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses", False),

@@ -5,10 +5,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.utils.module_loading import import_string
 
 from clusters.manifests import rights
 from clusters.manifests.adapters import born_pinned
 from clusters.manifests.text import to_yaml
+from clusters.manifests.values import Json
 from portal.identity.selectors import team_namespaces
 
 
@@ -32,6 +34,12 @@ class Command(BaseCommand):
             default="L0",
             help="B adds the policy by which Kubernetes 1.36 and newer pin the pods of a gang at their creation",
         )
+        parser.add_argument(
+            "--spaces",
+            action="store_true",
+            help="also the teams' namespaces with quota and network policy, the priority classes, and the rights by "
+            "which the portal keeps them in step",
+        )
         parser.add_argument("--renew-token", action="store_true", help="let the account renew its own token")
 
     def handle(self, *_args: object, **options: Any) -> None:
@@ -40,4 +48,14 @@ class Command(BaseCommand):
         namespaces = options["namespace"] or team_namespaces()
         objects = rights.objects(namespaces, with_policy=level_b, with_renewal=options["renew_token"])
         policy = born_pinned.objects(settings.MUSTER_DOMAIN) if level_b else []
-        self.stdout.write(to_yaml([*objects, *policy]), ending="")
+        spaces = import_string(settings.MUSTER_SPACES_MANIFESTS)() if options["spaces"] else []
+        # The namespaces come before the bindings in them.
+        self.stdout.write(to_yaml([*_first(spaces), *objects, *_rest(spaces), *policy]), ending="")
+
+
+def _first(bodies: list[Json]) -> list[Json]:
+    return [body for body in bodies if body["kind"] == "Namespace"]
+
+
+def _rest(bodies: list[Json]) -> list[Json]:
+    return [body for body in bodies if body["kind"] != "Namespace"]

@@ -1,9 +1,11 @@
 """Teams: who is in them, who is invited; for administrators also making new ones."""
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -151,6 +153,7 @@ def _show(
         "form": form or InvitationForm(),
         "role_form": RoleForm(auto_id=False),
         "invited": invited,
+        "spaces": import_string(settings.MUSTER_SPACES_OF_TEAM)(team),
         # Decided here, not in the template: a fragment of the page could be asked for alone.
         "invitations": invitations.open_invitations().filter(team=team).order_by("-id") if manages else None,
     }

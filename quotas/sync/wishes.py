@@ -1,0 +1,49 @@
+"""What an administrator asks of the spaces of a cluster. The worker does it: no page talks to a cluster."""
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.translation import gettext as _
+
+from clusters.models import Cluster
+from portal.core import clock
+from portal.core.audit import Actor, Target, record
+from portal.core.enqueue import enqueue
+from portal.core.errors import DomainError, StaleEditError
+from portal.identity.models import Team
+from quotas.models import Space, Tenancy
+
+TASK = "quotas.tasks.sync_spaces"
+
+
+@transaction.atomic
+def ask_to_apply(*, actor: Actor, cluster: Cluster, team: Team | None) -> Space:
+    """Have a space applied anew, whoever changed it. Raise DomainError for a cluster that takes no part."""
+    if not cluster.is_enabled:
+        raise DomainError(_("A disabled cluster is not changed: it takes no part."), code="cluster_disabled")
+    space = Space.objects.get_or_create(cluster=cluster, team=team)[0]
+    space.asked_at = clock.now()
+    Space.objects.filter(pk=space.pk).update(asked_at=space.asked_at)
+    record(actor, "space.apply_asked", target_of(cluster, team))
+    enqueue(TASK)
+    return space
+
+
+@transaction.atomic
+def keep_spaces(*, actor: Actor, cluster: Cluster, is_kept: bool, version: int) -> None:
+    """Say whether the portal applies by itself what is missing or has changed here. Raise StaleEditError."""
+    tenancy = Tenancy.objects.get_or_create(cluster=cluster)[0]
+    rows = Tenancy.objects.filter(pk=tenancy.pk, version=version)
+    if not rows.update(is_kept=is_kept, version=F("version") + 1, updated_at=clock.now()):
+        raise StaleEditError(numbers={"yours": version, "current": tenancy.version})
+    if tenancy.is_kept != is_kept:
+        before, after = {"is_kept": tenancy.is_kept}, {"is_kept": is_kept}
+        record(actor, "space.keeping_changed", target_of(cluster, None), before=before, after=after)
+    enqueue(TASK)
+
+
+def target_of(cluster: Cluster, team: Team | None) -> Target:
+    """Return a space as the audit log names it."""
+    of = team.namespace if team else "priority classes"
+    return Target(
+        type="space", id=f"{cluster.name}/{of}", label=f"{of} on {cluster.name}", team_id=team.pk if team else None
+    )
