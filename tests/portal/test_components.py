@@ -53,8 +53,9 @@ def test_a_gang_that_is_over_has_no_running_square() -> None:
 
 
 def test_a_service_that_grows_shows_running_held_and_waiting_replicas() -> None:
-    html = render("{% gang 5 held=4 running=3 %}")
+    html = render('{% gang 5 held=4 running=3 kind="inference" %}')
 
+    assert "5 replicas, 3 running" in html
     assert [html.count(f'class="{kind}"') for kind in ("m-run", "m-held", "m-wait")] == [3, 1, 1]
 
 

@@ -2,6 +2,7 @@
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy as _
 
 
@@ -16,6 +17,14 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of the toke
     email = models.EmailField(_("email address"), unique=True)
     theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
     time_zone = models.CharField(max_length=64, default="UTC")
+
+    class Meta(AbstractUser.Meta):
+        """Alice beside alice would be mistaken for each other."""
+
+        constraints = (
+            models.UniqueConstraint(Lower("username"), name="username_in_any_case"),
+            models.UniqueConstraint(Lower("email"), name="email_in_any_case"),
+        )
 
     @property
     def is_platform_admin(self) -> bool:

@@ -83,6 +83,8 @@ def register(*, digest: str, username: str, password: str) -> User:
     invitation = _take(digest)
     if not _NAME.fullmatch(username):
         raise InvalidInputError({"username": [str(NAME_RULE)]}, code="bad_name")
+    if User.objects.filter(username__iexact=username).exists():
+        raise InvalidInputError({"username": [_("This name is taken.")]})
     user = User(username=username, email=invitation.email)
     user.set_password(password)
     check(user)

@@ -66,7 +66,7 @@ def pill(kind: str, text: str = "") -> SafeString:
 
 
 @register.simple_tag
-def gang(workers: int, held: int = 0, running: int = 0, state: str = "") -> SafeString:
+def gang(workers: int, held: int = 0, running: int = 0, state: str = "", kind: str = "training") -> SafeString:
     """Draw the gang strip: one square a worker; above 16 workers, 16 squares in proportion and the count.
 
     `held` of the workers have their place and `running` of those run; in a final state all squares are over.
@@ -79,7 +79,7 @@ def gang(workers: int, held: int = 0, running: int = 0, state: str = "") -> Safe
         kinds = ["m-run"] * runs + ["m-held"] * (places - runs) + ["m-wait"] * (shown - places)
     squares = format_html_join("", '<i class="{}"></i>', ((kind,) for kind in kinds))
     many = format_html("<small>{}</small>", workers) if workers > shown else ""
-    label = _gang_label(workers, held, running, state)
+    label = _gang_label(_members(workers, kind), held, running, state)
     return format_html('<span class="m-gang" role="img" aria-label="{}">{}{}</span>', label, squares, many)
 
 
@@ -237,8 +237,13 @@ def _share(part: int, whole: int, shown: int) -> int:
     return min(max(1, part * shown // whole), shown - 1) if whole > shown else part
 
 
-def _gang_label(workers: int, held: int, running: int, state: str) -> str:
-    total = ngettext("%(count)d worker", "%(count)d workers", workers) % {"count": workers}
+def _members(count: int, kind: str) -> str:
+    if kind == "inference":
+        return ngettext("%(count)d replica", "%(count)d replicas", count) % {"count": count}
+    return ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
+
+
+def _gang_label(total: str, held: int, running: int, state: str) -> str:
     if state in FINAL_STATES:
         return _("%(total)s, over") % {"total": total}
     if running:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core import mail
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -99,6 +99,21 @@ def test_nobody_else_joins_with_the_link(
     assert browser.post(ANSWER).status_code == 409
     assert not Membership.objects.filter(user=charlie, team=team).exists()
     assert invitations.open_invitations().exists()
+
+
+def test_a_name_that_differs_in_case_alone_is_taken(owner: Client, alice: User) -> None:
+    page = register(invite(owner), alice.username.title())
+    assert page.status_code == 422
+    assert "This name is taken." in page.content.decode()
+    assert not User.objects.filter(username=alice.username.title()).exists()
+
+
+@pytest.mark.parametrize(("field", "other"), [("username", "ALICE"), ("email", "ALICE@example.com")])
+def test_the_database_tells_no_people_apart_by_case(alice: User, field: str, other: str) -> None:
+    twin = make_user("twin")
+    User.objects.filter(pk=alice.pk).update(username="alice", email="alice@example.com")
+    with pytest.raises(IntegrityError):
+        User.objects.filter(pk=twin.pk).update(**{field: other})
 
 
 def test_a_link_works_once(owner: Client) -> None:
