@@ -22,6 +22,7 @@ _PATHS: Mapping[str, tuple[str, bool]] = {
     "persistentvolumeclaims": ("/api/v1", True),
     "jobs": ("/apis/batch/v1", True),
     "deployments": ("/apis/apps/v1", True),
+    "statefulsets": ("/apis/apps/v1", True),
     "replicasets": ("/apis/apps/v1", True),
     "priorityclasses": ("/apis/scheduling.k8s.io/v1", False),
     "serviceaccounts": ("/api/v1", True),

@@ -10,6 +10,8 @@ MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 MANAGED_BY = "muster"
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+# The StatefulSet controller's counterpart of the completion index.
+ORDINAL_LABEL = "apps.kubernetes.io/pod-index"
 
 # A pod of an Indexed Job is called name-index-random: 52 + "-99999" + "-abcde" is within the 63 of a label.
 OBJECT_NAME_MAX = 52
@@ -75,6 +77,16 @@ def attempt_selector(identity: Identity) -> str:
     keys = ("installation", "run", "attempt")
     values = (identity.installation, identity.run, str(identity.attempt))
     return ",".join(f"{label(identity.domain, key)}={value}" for key, value in zip(keys, values, strict=True))
+
+
+def rank_of(pod: Mapping[str, Any], domain: str) -> int | None:
+    """The rank of a pod as read from the API server: its controller's number, or ours; None for a replica."""
+    carried = pod["metadata"].get("labels") or {}
+    for key in (INDEX_LABEL, ORDINAL_LABEL, label(domain, "rank")):
+        number = carried.get(key)
+        if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 10:
+            return int(number)
+    return None
 
 
 def rank_host(name: str, rank: int) -> str:

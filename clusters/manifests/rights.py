@@ -75,12 +75,13 @@ class Act:
 EVERYWHERE = (
     Right("", ("nodes", "pods", "events", "persistentvolumeclaims"), _READ),
     Right("batch", ("jobs",), _READ),
-    Right("apps", ("deployments",), _READ),
+    Right("apps", ("deployments", "statefulsets"), _READ),
 )
 IN_TEAMS = (
     Right("batch", ("jobs",), ("create", "patch", "delete")),
     Right("apps", ("deployments",), ("create", "patch", "delete")),
-    Right("", ("pods",), ("patch", "delete")),
+    Right("apps", ("statefulsets",), ("create", "delete")),
+    Right("", ("pods",), ("create", "patch", "delete")),
     Right("", ("pods/log",), ("get",)),
     Right("", ("services",), ("create", "get")),
 )

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 Json = dict[str, Any]
 RestartPolicy = Literal["Never", "OnFailure"]
+# What a training attempt is on its cluster.
+TrainingObject = Literal["job", "pod", "statefulset"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,8 @@ class GangValues:
     `is_born_pinned`, for the policy that pins each pod at its creation.
 
     `is_gang` holds also for a gang that starts with one worker only: its program expects a rendezvous. A gang
-    fails and starts again as a whole, so `restart_policy` and `backoff_limit` count for the others.
+    fails and starts again as a whole, so `restart_policy` and `backoff_limit` count for the others. `workload` "pod"
+    is one worker without a controller, "statefulset" a gang whose ranks keep their names and start again for ever.
     """
 
     identity: Identity
@@ -158,6 +161,7 @@ class GangValues:
     labels: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     is_born_pinned: bool = False
+    workload: TrainingObject = "job"
     checkpoint: CheckpointValues | None = None
 
 

@@ -8,6 +8,7 @@ from clusters.simulated.controllers.deployment import DeploymentController
 from clusters.simulated.controllers.garbage import GarbageCollector
 from clusters.simulated.controllers.job import JobController
 from clusters.simulated.controllers.replicas import ReplicaSetController
+from clusters.simulated.controllers.stateful import StatefulSetController
 from clusters.simulated.fleet import Fleet, populate
 from clusters.simulated.kubelet import KubeletOptions, Kubelets
 from clusters.simulated.nodes import Nodes
@@ -47,6 +48,7 @@ def make_cluster(fleet: Fleet, options: Options) -> Cluster:
         JobController(world),
         ReplicaSetController(world),
         DeploymentController(world),
+        StatefulSetController(world),
         Scheduler(world),
     )
     if saved is not None:

@@ -8,6 +8,7 @@ from clusters.simulated.resources import Obj
 
 _CHECKOUT_S = 0.5
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+ORDINAL_LABEL = "apps.kubernetes.io/pod-index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ def settings_of(pod: Obj, container: Obj, default_run_s: float) -> Settings:
 
 
 def rank_of(pod: Obj) -> int:
-    label = (pod["metadata"].get("labels") or {}).get(INDEX_LABEL, "0")
+    labels = pod["metadata"].get("labels") or {}
+    label = labels.get(INDEX_LABEL) or labels.get(ORDINAL_LABEL) or "0"
     return int(label) if label.isdigit() else 0
 
 

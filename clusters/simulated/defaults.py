@@ -80,6 +80,19 @@ def default_deployment(deployment: Obj) -> None:
     default_replica_set(deployment)
 
 
+def default_stateful_set(stateful_set: Obj) -> None:
+    spec = stateful_set["spec"]
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
+    spec.setdefault("replicas", 1)
+    _default_template(spec.setdefault("template", {}))
+    stateful_set["status"] = {"replicas": 0, "availableReplicas": 0}
+
+
 def default_replica_set(replica_set: Obj) -> None:
     spec = replica_set["spec"]
     spec.setdefault("replicas", 1)

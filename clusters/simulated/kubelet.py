@@ -92,6 +92,8 @@ class Kubelets:
         else:
             self._world.devices.allocate(node, pod, pod_gpus(pod))
         self._world.api.change(PODS, pod, lambda edited: self._fill_status(edited, holder))
+        if deadline_s := pod["spec"].get("activeDeadlineSeconds"):
+            self._arm(pod, "", "deadline", float(deadline_s))
         if not problem:
             self._start_next(pod)
 
@@ -335,6 +337,9 @@ class Kubelets:
         if due.action == "mount":
             self._retry_mount(pod)
             return
+        if due.action == "deadline":
+            self._end_at_deadline(pod)
+            return
         actions = {
             "pulled": self._pulled,
             "pull-back-off": self._back_off_pull,
@@ -345,6 +350,22 @@ class Kubelets:
         }
         listed = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
         actions[due.action](pod, next(each for each in listed if each["name"] == due.container))
+
+    def _end_at_deadline(self, pod: Obj) -> None:
+        """The pod fails as a whole; its containers are killed, and the object stays."""
+        if pod["status"].get("phase") in _TERMINAL:
+            return
+        now, text = self._world.clock.stamp(), "Pod was active on the node longer than the specified deadline"
+
+        def edit(edited: Obj) -> None:
+            for container in (edited["spec"].get("initContainers") or []) + edited["spec"]["containers"]:
+                self._kill_status(edited, container, now)
+            settle(edited, now)
+            edited["status"].update(phase="Failed", reason="DeadlineExceeded", message=text)
+
+        self._say(pod, "DeadlineExceeded", text)
+        self._world.api.change(PODS, pod, edit)
+        self._forget(pod["metadata"]["uid"])
 
     def _retry_mount(self, pod: Obj) -> None:
         problem = mount_problem(self._world.store, pod)

@@ -68,6 +68,10 @@ DEPLOYMENTS = Resource(
     "apps", "v1", "deployments", "Deployment", status=True, generation=True, short_names=("deploy",),
     subresources=("scale",),
 )  # fmt: skip
+STATEFUL_SETS = Resource(
+    "apps", "v1", "statefulsets", "StatefulSet", status=True, generation=True, short_names=("sts",),
+    subresources=("scale",),
+)  # fmt: skip
 REPLICA_SETS = Resource(
     "apps", "v1", "replicasets", "ReplicaSet", status=True, generation=True, short_names=("rs",),
     subresources=("scale",),
@@ -92,8 +96,8 @@ POLICY_BINDINGS = Resource(
 
 RESOURCES = (
     NODES, NAMESPACES, PODS, SERVICES, CLAIMS, VOLUMES, EVENTS, QUOTAS, SECRETS, CONFIG_MAPS,
-    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES, LIMIT_RANGES,
-    NETWORK_POLICIES, POLICIES, POLICY_BINDINGS,
+    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES,
+    LIMIT_RANGES, NETWORK_POLICIES, POLICIES, POLICY_BINDINGS,
 )  # fmt: skip
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}
 BY_OWNER = {(r.api_version, r.kind): r for r in RESOURCES}

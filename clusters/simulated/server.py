@@ -27,7 +27,7 @@ from clusters.simulated.identity import ADMINISTRATOR, Identities, User
 from clusters.simulated.listing import Page, list_objects, selected
 from clusters.simulated.logs import LogRequest, follow_log, read_log
 from clusters.simulated.matching import Selection, parse_field_selector, parse_label_selector
-from clusters.simulated.resources import DEPLOYMENTS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, Obj, Resource
+from clusters.simulated.resources import DEPLOYMENTS, PODS, REPLICA_SETS, SERVICE_ACCOUNTS, STATEFUL_SETS, Obj, Resource
 from clusters.simulated.reviews import review
 from clusters.simulated.routing import Target, discovery, parse_path
 from clusters.simulated.scaling import read_scale, write_scale
@@ -261,7 +261,7 @@ class Server:
         if target.subresource == "token" and method == "POST":
             account = self._world.api.read(SERVICE_ACCOUNTS, target.namespace, target.name)
             return _json(self._identities.issue(account, await _body(request)), 201)
-        if target.subresource == "scale" and resource in (DEPLOYMENTS, REPLICA_SETS):
+        if target.subresource == "scale" and resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS):
             key = (target.namespace, target.name)
             if method == "GET":
                 return _json(read_scale(self._world.api, resource, key))

@@ -63,6 +63,10 @@ _SPECS: dict[str, Schema] = {
         "replicas": int, "selector": _SELECTOR, "template": _TEMPLATE, "minReadySeconds": int,
         "strategy": {"type": str, "rollingUpdate": dict}, "paused": bool, "progressDeadlineSeconds": int,
     },
+    "StatefulSet": {
+        "replicas": int, "selector": _SELECTOR, "template": _TEMPLATE, "minReadySeconds": int, "serviceName": str,
+        "podManagementPolicy": str, "updateStrategy": {"type": str},
+    },
     "ReplicaSet": {"replicas": int, "selector": _SELECTOR, "template": _TEMPLATE, "minReadySeconds": int},
     "Service": {"selector": _LABELS, "clusterIP": str, "type": str, "ports": [{"port": int, "name": str}]},
     "Node": {"unschedulable": bool, "taints": [{"key": str, "value": str, "effect": str}]},

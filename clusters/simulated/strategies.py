@@ -41,6 +41,11 @@ _STRATEGIES = {
     resources.PODS: Strategy(defaults.default_pod, _pod_causes, _pod_update_causes),
     resources.JOBS: Strategy(defaults.default_job, jobs.job_causes, jobs.job_update_causes),
     resources.DEPLOYMENTS: Strategy(defaults.default_deployment, *_REPLICATED),
+    resources.STATEFUL_SETS: Strategy(
+        defaults.default_stateful_set,
+        workloads.stateful_causes,
+        workloads.stateful_update_causes,
+    ),
     resources.REPLICA_SETS: Strategy(defaults.default_replica_set, *_REPLICATED),
     resources.SERVICES: Strategy(defaults.default_service, workloads.service_causes, workloads.service_update_causes),
     resources.CLAIMS: Strategy(defaults.default_claim, workloads.claim_causes, workloads.claim_update_causes),

@@ -55,7 +55,7 @@ class PodView:
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """One Job or Deployment of ours; the fields are those of ObservedObject."""
+    """One Job, StatefulSet or Deployment of ours; the fields are those of ObservedObject."""
 
     kind: str
     uid: str
@@ -93,7 +93,7 @@ def pod_view(pod: Json, *, domain: str, gpu_resources: Iterable[str]) -> PodView
         name=metadata["name"],
         run=labels.get(names.label(domain, "run")) or "",
         attempt=_integer(labels.get(names.label(domain, "attempt"))) or 0,
-        rank=_integer(labels.get(names.INDEX_LABEL, annotations.get(names.INDEX_LABEL))),
+        rank=names.rank_of(pod, domain),
         node_name=spec.get("nodeName") or "",
         pinned_node=patches.pinned_node({"spec": spec}) or "",
         phase=phase,
@@ -119,7 +119,7 @@ def pod_view(pod: Json, *, domain: str, gpu_resources: Iterable[str]) -> PodView
 
 
 def object_view(kind: str, body: Json, *, domain: str) -> ObjectView:
-    """Read a Job or Deployment that carries our labels under `domain`."""
+    """Read a Job, StatefulSet or Deployment that carries our labels under `domain`."""
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     labels = metadata.get("labels") or {}
     failure = condition(status, "ReplicaFailure") or {}
@@ -166,6 +166,23 @@ def exit_code(status: Json) -> int | None:
             if _state(each, "waiting") and (last := (each.get("lastState") or {}).get("terminated"))
         ]
     return next((code for code in codes if code), codes[0] if codes else None)
+
+
+def last_end(status: Json) -> tuple[str, int | None, str]:
+    """Return reason, exit code and message of the newest end of a container, also of one that runs again."""
+    ends = [
+        ended
+        for each in _containers(status)
+        for ended in (_state(each, "terminated"), (each.get("lastState") or {}).get("terminated"))
+        if ended
+    ]
+    newest = max(ends, key=lambda ended: str(ended.get("finishedAt") or ""), default={})
+    code = newest.get("exitCode")
+    return (
+        _text(newest.get("reason"), _MAX_REASON),
+        code if isinstance(code, int) else None,
+        _text(newest.get("message"), _MAX_MESSAGE),
+    )
 
 
 def warning_of(event: Json) -> tuple[str, Trouble] | None:

@@ -22,7 +22,9 @@ from clusters.watch.reflector import Source
 from portal.core import clock
 from portal.core.publish import publish
 
-_OBJECT_KINDS = {"jobs": "Job", "deployments": "Deployment"}
+_OBJECT_KINDS = {"jobs": "Job", "deployments": "Deployment", "statefulsets": "StatefulSet"}
+# Kinds that came after a cluster's rights may have been granted: without them the rest is still heard.
+_ADDED_KINDS = frozenset({"statefulsets"})
 # Warnings that came before the object they are about; the oldest are forgotten.
 _MAX_WARNINGS = 5_000
 
@@ -33,7 +35,7 @@ def sources() -> list[Source]:
     return [
         Source("nodes"),
         Source("pods"),  # all of them: foreign ones take room on the nodes too
-        *(Source(kind, labels=ours) for kind in _OBJECT_KINDS),
+        *(Source(kind, labels=ours, is_essential=kind not in _ADDED_KINDS) for kind in _OBJECT_KINDS),
         Source("events", fields="type=Warning", is_essential=False),
         Source("persistentvolumeclaims", is_essential=False),
     ]

@@ -1,4 +1,4 @@
-"""Rows of our Jobs and Deployments, and of volume claims, kept in line with one cluster."""
+"""Rows of our Jobs, StatefulSets and Deployments, and of volume claims, kept in line with one cluster."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace

@@ -3,13 +3,14 @@
 import structlog
 
 from jobs.accounting import drift
-from jobs.dispatch import orphans
+from jobs.dispatch import leftovers, orphans
 
 log = structlog.get_logger(__name__)
 
 
 def keep_house() -> None:
-    """Delete orphans, and say in the log what drifted: a person has to find out why before anything is repaired."""
+    """Delete what is left over, and say in the log what drifted: a person has to find out why before it is repaired."""
     orphans.sweep()
+    leftovers.sweep()
     for finding in drift.findings():
         log.error("drift", **finding.as_document())

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 GRACE = timedelta(minutes=10)
 # One run deletes at most so many on each cluster, so that it stays short; the next one goes on.
 AT_ONCE = 50
-KINDS: Mapping[str, str] = {"Job": "jobs", "Deployment": "deployments"}
+KINDS: Mapping[str, str] = {"Job": "jobs", "StatefulSet": "statefulsets", "Deployment": "deployments"}
 Found = TypeVar("Found", ObservedObject, ObservedPod)
 
 

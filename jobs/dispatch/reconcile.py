@@ -16,7 +16,7 @@ from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError, Unreachable
 from clusters.models import ObservedObject, ObservedPod
 from clusters.selectors.capacity import stale_cluster_ids
-from jobs.dispatch import limits, replicas, run, start, stop
+from jobs.dispatch import limits, replicas, run, start, stateful, stop
 from jobs.dispatch.progress import FencedOffError, advance
 from jobs.dispatch.view import View, load_views
 from jobs.models import Attempt
@@ -47,6 +47,9 @@ GANG_STEPS: Mapping[str, StepFunction] = {
     Step.RUNNING: run.review,
     Step.STOPPING: stop.pursue,
 }
+# Without a controller that could be held back, the pods stand at their gates from their creation on.
+GATED_STEPS: Mapping[str, StepFunction] = {**GANG_STEPS, Step.ATTACHED: start.let_gather}
+STATEFUL_STEPS: Mapping[str, StepFunction] = {**GATED_STEPS, Step.RUNNING: stateful.review}
 SERVICE_STEPS: Mapping[str, StepFunction] = {
     Step.PLANNED: start.create,
     Step.CREATED: start.attach,
@@ -54,6 +57,12 @@ SERVICE_STEPS: Mapping[str, StepFunction] = {
     Step.STARTING: replicas.review,
     Step.RUNNING: replicas.review,
     Step.STOPPING: stop.pursue,
+}
+STEPS_OF_WORKLOAD: dict[str, Mapping[str, StepFunction]] = {
+    "job": GANG_STEPS,
+    "pod": GATED_STEPS,
+    "statefulset": STATEFUL_STEPS,
+    "deployment": SERVICE_STEPS,
 }
 
 
@@ -115,7 +124,7 @@ def _give_back(views: Sequence[View]) -> None:
 
 
 def _advance(view: View, unreachable: set[int]) -> None:
-    steps = SERVICE_STEPS if view.job.is_service else GANG_STEPS
+    steps = STEPS_OF_WORKLOAD[view.job.workload]
     try:
         if view.cluster.pk in unreachable:
             return advance(view, due_s=RETRY_S)

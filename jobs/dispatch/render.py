@@ -14,11 +14,17 @@ from jobs.jobspec.checks import parse
 from jobs.jobspec.manifest_out import Place, gang_values, serve_values
 from jobs.models import Attempt, Job
 
-_KINDS: Mapping[str, str] = {"Job": "jobs", "Deployment": "deployments", "Service": "services"}
+_KINDS: Mapping[str, str] = {
+    "Job": "jobs",
+    "Pod": "pods",
+    "StatefulSet": "statefulsets",
+    "Deployment": "deployments",
+    "Service": "services",
+}
 
 
 def main_object(view: View) -> JsonObject:
-    """The object that the attempt is: a Job, or a Deployment."""
+    """The object that the attempt is: a Job, a Pod, a StatefulSet or a Deployment."""
     return _objects(view)[0][1]
 
 

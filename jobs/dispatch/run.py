@@ -46,7 +46,7 @@ def review(view: View, gateway: Gateway) -> None:
 
 
 def has_ended(view: View) -> bool:
-    """Whether the controller says that the Job is over, or about to be."""
+    """Whether the controller says that the Job is over, or about to be; a bare pod speaks for itself."""
     return bool(_conditions(view) & {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
 
 
@@ -54,6 +54,8 @@ def is_deleted(view: View, gateway: Gateway) -> bool:
     """Whether somebody deleted the object on the cluster, or is about to."""
     if view.object is not None:
         return view.object.is_deleting
+    if pod := view.lone_pod:
+        return pod.is_deleting or pod.gone_at is not None
     try:
         found = gateway.get(view.kind, view.attempt.namespace, view.attempt.object_name)
     except NotFound:
@@ -211,6 +213,8 @@ def _fail(view: View, judged: Verdict) -> None:
 
 
 def _conditions(view: View) -> set[str]:
+    if pod := view.lone_pod:
+        return {"Succeeded": {"Complete"}, "Failed": {"Failed"}}.get(pod.phase, set())
     if view.object is None:
         return set()
     conditions = view.object.status.get("conditions") or []

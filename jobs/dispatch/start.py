@@ -24,8 +24,8 @@ Step = Attempt.Step
 CLAIM = "persistentvolumeclaim"
 # Enough to hide a server's latency, few enough for its priority and fairness.
 PARALLEL_PATCHES = 8
-# How the Job controller's FailedCreate event begins.
-REFUSED_PODS = "Error creating"
+# What stands in the FailedCreate events of the Job controller and of the StatefulSet controller.
+REFUSED_PODS = ("Error creating", "failed error:")
 PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 
 
@@ -81,6 +81,16 @@ def open_gate(view: View, gateway: Gateway) -> None:
     return None
 
 
+def let_gather(view: View, _gateway: Gateway) -> None:
+    """S3 without a controller to open: the pods come by themselves, each to its gate."""
+    if stop.is_wanted(view):
+        return stop.begin(view, stop.CANCELLED)
+    with transaction.atomic():
+        advance(view, step=Step.GATHERING, due_s=0.5)
+        transitions.move(view.job, frm=Job.State.ADMITTED, to=Job.State.STARTING, event=Event("starting"))
+    return None
+
+
 def gather(view: View, gateway: Gateway) -> None:
     """S4: wait until every rank has its pod at the gate and every node of the plan still stands.
 
@@ -112,7 +122,7 @@ def _still_gathering(view: View, gateway: Gateway) -> None:
     if view.step_age_s < limits.GATHER_S:
         return advance(view, due_s=1)
     warning = view.object.warning if view.object else ""
-    if warning.startswith(REFUSED_PODS):
+    if any(words in warning for words in REFUSED_PODS):
         return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=warning))
     return stop.begin(view, stop.again(warning or "not all pods were created"))
 
@@ -123,7 +133,8 @@ def release(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     domain = settings.MUSTER_DOMAIN
     listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
-    pods = {_rank(pod): pod for pod in listed.get("items") or () if "deletionTimestamp" not in pod["metadata"]}
+    alive = [pod for pod in listed.get("items") or () if "deletionTimestamp" not in pod["metadata"]]
+    pods = {names.rank_of(pod, domain): pod for pod in alive}
     if len(pods) < view.attempt.workers:
         return stop.begin(view, stop.again("a pod was deleted before the start"))
     try:
@@ -252,7 +263,3 @@ def _fallen_node(held: Sequence[Allocation]) -> Allocation | None:
         if (row.node_id, row.flavor_id) in overbooked:
             return row
     return None
-
-
-def _rank(pod: JsonObject) -> int:
-    return int(pod["metadata"]["labels"][names.INDEX_LABEL])

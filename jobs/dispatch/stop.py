@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
@@ -168,5 +169,5 @@ def _delete_orphans(pods: Sequence[JsonObject], gateway: Gateway) -> None:
 def _is_of(pod: JsonObject, row: Allocation) -> bool:
     if row.pod_uid:
         return bool(pod["metadata"]["uid"] == row.pod_uid)
-    rank = (pod["metadata"].get("labels") or {}).get(names.INDEX_LABEL)
-    return bool(pod["spec"]["nodeName"] == row.node.name and rank in (None, str(row.rank)))
+    rank = names.rank_of(pod, settings.MUSTER_DOMAIN)
+    return bool(pod["spec"]["nodeName"] == row.node.name and rank in (None, row.rank))

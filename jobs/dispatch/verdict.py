@@ -73,6 +73,8 @@ def of_pod(pod: Pod) -> Verdict:
         return Verdict(code, text or pod.disruption, pod.rank, pod.exit_code, is_infrastructure=True)
     if pod.reason.startswith(KUBELET_REFUSALS):
         return Verdict(Outcome.NODE_LOST, text, pod.rank, pod.exit_code, is_infrastructure=True)
+    if pod.reason == "DeadlineExceeded":
+        return Verdict(Outcome.TIMEOUT, text, pod.rank, pod.exit_code)
     if pod.reason == "OOMKilled" or (pod.exit_code == OOM_EXIT and pod.reason != UNKNOWN_END):
         return Verdict(Outcome.OOM, text, pod.rank, pod.exit_code)
     if pod.reason.startswith("Init:"):

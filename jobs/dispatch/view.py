@@ -1,7 +1,7 @@
 """What one step of the driver looks at: the wanted rows and the observed rows of one attempt."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,12 @@ from jobs.models import Allocation, Attempt, Job
 from portal.core import clock
 
 TERMINAL = frozenset({"Succeeded", "Failed"})
+KIND_OF_WORKLOAD: Mapping[str, str] = {
+    "job": "jobs",
+    "pod": "pods",
+    "statefulset": "statefulsets",
+    "deployment": "deployments",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,13 @@ class View:
     @property
     def kind(self) -> str:
         """The kind of object that the attempt is on its cluster, as the gateway names it."""
-        return "deployments" if self.job.is_service else "jobs"
+        return KIND_OF_WORKLOAD[self.job.workload]
+
+    @property
+    def lone_pod(self) -> ObservedPod | None:
+        """The pod that the attempt is, where it is one, as it was last seen."""
+        is_pod = self.kind == "pods" and self.attempt.object_uid
+        return next((pod for pod in self.pods if is_pod and pod.uid == self.attempt.object_uid), None)
 
     @property
     def present(self) -> tuple[ObservedPod, ...]:

@@ -82,7 +82,8 @@ def _start(cycle: Cycle, loaded: Loaded, job: Job, admission: Admission) -> bool
         cluster_id=loaded.cluster_ids[admission.placement.cluster],
         namespace=job.team.namespace,
         object_name=f"{PREFIX}-{job.uid}-a{number}",
-        dispatch=Dispatch.GATES if job.is_service else loaded.dispatches[admission.placement.cluster],
+        # Pods are pinned at their birth by the index that the Job controller gives them.
+        dispatch=loaded.dispatches[admission.placement.cluster] if job.workload == "job" else Dispatch.GATES,
         workers=admission.workers,
         level=admission.placement.level,
         resource_name=loaded.resource_names[admission.placement.flavor],

@@ -106,8 +106,8 @@ def _flavor(found: Preview) -> str:
     return "" if index == NO_FLAVOR else found.loaded.snapshot.flavors[index]
 
 
-def _dispatch(found: Preview) -> str:
-    if found.admission is None or found.workload.is_service:
+def _dispatch(found: Preview, request: Request) -> str:
+    if found.admission is None or request.spec.workload != "job":
         return Dispatch.GATES
     return found.loaded.dispatches[found.admission.placement.cluster]
 
@@ -138,7 +138,7 @@ def _objects(found: Preview, request: Request, workers: int) -> list[JsonObject]
         number=1,
         namespace=request.team.namespace,
         object_name=f"m-{PREVIEW_UID}-a1",
-        dispatch=_dispatch(found),
+        dispatch=_dispatch(found, request),
         workers=workers,
         resource_name=found.loaded.resource_names[flavor] if flavor != NO_FLAVOR else "nvidia.com/gpu",
     )

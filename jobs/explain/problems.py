@@ -49,9 +49,6 @@ _TYPES: Mapping[int | str, object] = {
     "something else": gettext_lazy("something else"),
 }
 _NOT_YET: Mapping[int | str | None, object] = {
-    "pod": gettext_lazy("A bare Pod is not supported yet; send a Job."),
-    "statefulset": gettext_lazy("A StatefulSet is not supported yet; send a Deployment."),
-    "StatefulSet": gettext_lazy("A StatefulSet is not supported yet; send a Deployment."),
     "CronJob": gettext_lazy("A CronJob is not supported yet; send a Job."),
     "schedule": gettext_lazy("Schedules are not supported yet."),
     "pod_sets": gettext_lazy("Several sets of pods in one run are not supported yet."),
@@ -119,6 +116,12 @@ _SENTENCES: Mapping[str, object] = {
     "value_with_exists": gettext_lazy("A toleration with “Exists” takes no value."),
     "seconds_without_no_execute": gettext_lazy("Seconds count only with the effect “NoExecute”."),
     "kind_workload_differ": gettext_lazy("The workload “%(workload)s” does not go with the kind “%(kind)s”."),
+    "one_worker_only": gettext_lazy("A quick run is one pod; %(workers)d workers need a Job."),
+    "no_retries_of_pods": gettext_lazy("A bare pod is not started again; retries need a Job."),
+    "not_of_stateful_sets": gettext_lazy("A StatefulSet runs until it is stopped, and nothing of it stays."),
+    "parallel_only": gettext_lazy(
+        "Workers start together: podManagementPolicy must be Parallel, or each would wait for the one before."
+    ),
     "only_for_training": gettext_lazy("Only training has this field."),
     "only_for_inference": gettext_lazy("Only services have this field."),
     "not_supported_yet": gettext_lazy("“%(value)s” is not supported yet."),
@@ -135,7 +138,8 @@ _SENTENCES: Mapping[str, object] = {
     "yaml_empty": gettext_lazy("The text is empty."),
     "yaml_several_specs": gettext_lazy("Take one JobSpec at a time; this text holds %(count)d documents."),
     "unknown_objects": gettext_lazy(
-        "Take one Job, or one Deployment with at most one Service, not %(count)d objects (%(kinds)s)."
+        "Take one Job, Pod or StatefulSet, or one Deployment with at most one Service, "
+        "not %(count)d objects (%(kinds)s)."
     ),
     "cannot_carry": gettext_lazy("This field of Kubernetes cannot be taken over; leave it out."),
     "completions_parallelism_differ": gettext_lazy("All workers start together: completions must equal parallelism."),

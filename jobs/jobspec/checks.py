@@ -9,15 +9,21 @@ from jobs.jobspec.problem import Problem, SpecError
 from jobs.jobspec.reader import Reader, type_name
 
 KINDS: tuple[Kind, ...] = ("training", "inference")
-WORKLOAD_OF_KIND: Mapping[Kind, Workload] = {"training": "job", "inference": "deployment"}
+# What each kind may be on a cluster, the default first.
+WORKLOADS: Mapping[Kind, tuple[Workload, ...]] = {
+    "training": ("job", "pod", "statefulset"),
+    "inference": ("deployment",),
+}
+# Those whose pods stay after their end, until their time to live is over.
+KEPT_WORKLOADS: tuple[Workload, ...] = ("job", "pod")
 KIND_OF_WORKLOAD: Mapping[str, Kind] = {
     "job": "training",
-    "deployment": "inference",
     "pod": "training",
-    "cronjob": "training",
     "statefulset": "training",
+    "cronjob": "training",
+    "deployment": "inference",
 }
-WORKLOADS_WITHOUT_BEHAVIOUR = ("pod", "statefulset", "cronjob")
+WORKLOADS_WITHOUT_BEHAVIOUR = ("cronjob",)
 # Fields of one kind only; with the other kind they are refused, never ignored.
 ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint")
 ONLY_FOR_INFERENCE = ("replicas", "port", "service_port", "readiness", "liveness")
@@ -39,6 +45,7 @@ LISTED_MAX = 32
 TEXT_TOTAL_MAX = 262_144  # All variables or arguments together: the API server stores objects of about 1.5 MB.
 
 BACKOFF_LIMIT_SINGLE = 3
+BACKOFF_LIMIT_STATEFUL = 3
 TTL_S = 86_400
 PORT = 8080
 SERVICE_PORT = 80
@@ -110,9 +117,16 @@ def _kind(reader: Reader) -> Kind:
     return kind or implied
 
 
+def _workload(reader: Reader, kind: Kind) -> Workload:
+    asked = reader.value("workload")
+    return next((workload for workload in WORKLOADS[kind] if workload == asked), WORKLOADS[kind][0])
+
+
 def _read_training(reader: Reader) -> JobSpec:
     _refuse_fields(reader, ONLY_FOR_INFERENCE, "only_for_inference")
     spec = _read_common(reader, "training")
+    if spec.workload == "statefulset" and reader.has("ttl_s"):
+        reader.refuse("ttl_s", "not_of_stateful_sets")
     ttl_s = reader.whole("ttl_s", TTL_MIN_S, TTL_MAX_S)
     backoff_limit = reader.whole("backoff_limit", 0, BACKOFF_LIMIT_MAX)
     return replace(
@@ -120,7 +134,7 @@ def _read_training(reader: Reader) -> JobSpec:
         topology=reader.part("topology", parts.read_topology) or _default_topology(spec.gpus),
         max_runtime_s=reader.whole("max_runtime_s", 1, RUNTIME_MAX_S),
         backoff_limit=_default_backoff_limit(spec) if backoff_limit is None else backoff_limit,
-        ttl_s=TTL_S if ttl_s is None and not reader.is_null("ttl_s") else ttl_s,
+        ttl_s=TTL_S if ttl_s is None and spec.workload in KEPT_WORKLOADS and not reader.is_null("ttl_s") else ttl_s,
         checkpoint=reader.part("checkpoint", parts.read_checkpoint),
     )
 
@@ -151,7 +165,7 @@ def _read_common(reader: Reader, kind: Kind) -> JobSpec:
         team=reader.require("team", reader.text("team", syntax.SLUG), instead=""),
         queue=reader.text("queue", syntax.SLUG),
         kind=kind,
-        workload=WORKLOAD_OF_KIND[kind],
+        workload=_workload(reader, kind),
         priority=_priority(reader),
         labels=_labels(reader),
         description=reader.text("description", syntax.DESCRIPTION) or "",
@@ -215,4 +229,6 @@ def _default_topology(gpus: int) -> Topology:
 
 
 def _default_backoff_limit(spec: JobSpec) -> int:
-    return 0 if spec.is_gang else BACKOFF_LIMIT_SINGLE
+    if spec.workload == "statefulset":
+        return BACKOFF_LIMIT_STATEFUL
+    return 0 if spec.is_gang or spec.workload == "pod" else BACKOFF_LIMIT_SINGLE

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 Kind = Literal["training", "inference"]
-Workload = Literal["job", "deployment"]
+Workload = Literal["job", "pod", "statefulset", "deployment"]
 TopologyMode = Literal["none", "prefer", "require"]
 SpreadPolicy = Literal["auto", "pack", "spread"]
 Qos = Literal["guaranteed"]
@@ -116,7 +116,9 @@ class JobSpec:
     to give it whole cores of its own.
 
     Fields of services (`replicas` to `liveness`) are None for training; `backoff_limit`, `ttl_s`,
-    `max_runtime_s` and `checkpoint` are None for services, which have one worker per replica.
+    `max_runtime_s` and `checkpoint` are None for services, which have one worker per replica. `workload` says what it
+    is on a cluster: training is a "job", a "pod" for a quick run of one worker, or a "statefulset", whose workers keep
+    their names, start again by themselves and run until they are stopped.
     """
 
     name: str

@@ -94,4 +94,46 @@ PYTORCH_DISTRIBUTED = Template(
         "checkpoint": {"path": "/checkpoints", "interval_s": 600},
     },
 )
-TEMPLATES: tuple[Template, ...] = (PYTORCH_SINGLE, HTTP_MODEL_SERVER, PYTORCH_DISTRIBUTED)
+QUICK_RUN = Template(
+    name="quick-run",
+    title=gettext_noop("Quick run"),
+    kind="training",
+    description=gettext_noop("One bare pod with one GPU, for a short test: no retries, gone an hour after its end."),
+    document={
+        "name": "quick-run",
+        "kind": "training",
+        "workload": "pod",
+        "image": "pytorch/pytorch:2.1-cuda12.1",
+        "command": ["python", "-c"],
+        "args": ["import torch; print(torch.cuda.get_device_name())"],
+        "gpus_per_worker": 1,
+        "max_runtime_s": 3600,
+        "ttl_s": 3600,
+    },
+)
+STABLE_RANKS = Template(
+    name="stable-ranks",
+    title=gettext_noop("Sharded model with stable ranks"),
+    kind="training",
+    description=gettext_noop("A StatefulSet: workers keep their names, start again by themselves, run until stopped."),
+    document={
+        "name": "sharded-model",
+        "kind": "training",
+        "workload": "statefulset",
+        "image": "my-model:v1.0",
+        "command": ["torchrun", "serve_shard.py"],
+        "workers": 2,
+        "gpus_per_worker": 4,
+        "memory": {"request": "16Gi", "limit": "32Gi"},
+        "shared_memory": "8Gi",
+        "volumes": [{"claim": "shared-checkpoints", "mount_path": "/checkpoints"}],
+        "backoff_limit": 3,
+    },
+)
+TEMPLATES: tuple[Template, ...] = (
+    PYTORCH_SINGLE,
+    HTTP_MODEL_SERVER,
+    PYTORCH_DISTRIBUTED,
+    QUICK_RUN,
+    STABLE_RANKS,
+)

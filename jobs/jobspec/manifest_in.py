@@ -15,7 +15,7 @@ Document = dict[str, object]
 
 # Kubernetes' own default where a Job names none, so that the Job means what its author thinks.
 KUBERNETES_BACKOFF_LIMIT = 6
-NOT_SUPPORTED_YET = (("batch/v1", "CronJob"), ("apps/v1", "StatefulSet"))
+NOT_SUPPORTED_YET = (("batch/v1", "CronJob"),)
 
 
 def spec_from_yaml(text: str, *, defaults: Mapping[str, object], partial: bool = False) -> JobSpec:
@@ -168,8 +168,28 @@ def _read_service_port(reader: Reader, container_port: object) -> object:
 
 
 def _read_pod(reader: Reader) -> Document:
-    restart = ("Always", "OnFailure", "Never")
-    return _with_labels(reader, {"workload": "pod"}, lambda spec: pod_in.read_pod_spec(spec, restart, is_alone=True))
+    return _with_labels(reader, {"kind": "training", "workload": "pod"}, _read_lone_pod)
+
+
+def _read_lone_pod(reader: Reader) -> Document:
+    """A quick run ends, so it is never started again; most samples leave the policy out, whose default is "Always"."""
+    limit = reader.value("activeDeadlineSeconds")
+    return {"max_runtime_s": limit, **pod_in.read_pod_spec(reader, ("Never",), is_alone=True)}
+
+
+def _read_stateful_set(reader: Reader) -> Document:
+    return _with_labels(reader, {"kind": "training", "workload": "statefulset"}, _read_stateful_set_spec)
+
+
+def _read_stateful_set_spec(reader: Reader) -> Document:
+    workers = reader.value("replicas")
+    reader.value("serviceName")  # ours is called like the set, which is called like the run
+    if reader.value("podManagementPolicy") != "Parallel":
+        reader.refuse("podManagementPolicy", "parallel_only")
+    selector = reader.part("selector", _read_selector)
+    document = {"workers": 1 if workers is None else workers, **_read_template(reader, ("Always",))}
+    _check_selector(reader, "selector", selector, document.get("labels"))
+    return document
 
 
 def _with_labels(reader: Reader, document: Document, build: Callable[[Reader], Document]) -> Document:
@@ -217,5 +237,6 @@ def _refusal(code: str, **numbers: int | str) -> SpecError:
 _BUILDERS: Mapping[tuple[str, str], Callable[[Reader], Document]] = {
     ("batch/v1", "Job"): _read_job,
     ("apps/v1", "Deployment"): _read_deployment,
+    ("apps/v1", "StatefulSet"): _read_stateful_set,
     ("v1", "Pod"): _read_pod,
 }

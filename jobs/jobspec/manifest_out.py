@@ -60,6 +60,7 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         labels=spec.labels,
         plan=place.plan,
         is_born_pinned=place.is_born_pinned,
+        workload="job" if spec.workload == "deployment" else spec.workload,
         checkpoint=_checkpoint(spec, place),
     )
 

@@ -35,6 +35,7 @@ _EXPANDED = re.compile(r"\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)|\$\$")
 def broken(spec: JobSpec) -> Iterator[Problem]:
     """Every rule between fields that the spec breaks."""
     yield from _broken_numbers(spec)
+    yield from _broken_quick_run(spec)
     yield from _broken_shared_memory(spec)
     yield from _broken_qos(spec)
     yield from _broken_variables(spec)
@@ -58,6 +59,15 @@ def _broken_numbers(spec: JobSpec) -> Iterator[Problem]:
     if spec.min_workers > spec.workers:
         numbers = {"min_workers": spec.min_workers, "workers": spec.workers}
         yield Problem(field="min_workers", code="min_workers_above_workers", numbers=numbers)
+
+
+def _broken_quick_run(spec: JobSpec) -> Iterator[Problem]:
+    if spec.workload != "pod":
+        return
+    if spec.workers > 1:
+        yield Problem(field="workers", code="one_worker_only", numbers={"workers": spec.workers})
+    if spec.backoff_limit:
+        yield Problem(field="backoff_limit", code="no_retries_of_pods")
 
 
 def _broken_shared_memory(spec: JobSpec) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import GatewayError, JsonObject
 from jobs.simulator.invariants import Referee, Violation
 
-KINDS = ("nodes", "jobs", "pods")
+KINDS = ("nodes", "jobs", "statefulsets", "pods")
 # The streams of one server differ by less; only the order within it has to be restored.
 HOLD_BACK_S = 0.5
 WATCH_S = 300

@@ -20,7 +20,8 @@ from typing import Any
 Json = Mapping[str, Any]
 Key = tuple[str, int]
 TERMINAL = frozenset({"Succeeded", "Failed"})
-INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+# Where a controller writes the number of a pod: those of Jobs, then those of StatefulSets.
+INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,12 @@ class Referee:
         self._gangs: dict[Key, _Gang] = {}
 
     def see(self, kind: str, change: str, body: Json, at_s: float) -> list[Violation]:
-        """Take one event ("nodes", "pods" or "jobs"; ADDED, MODIFIED or DELETED); return what it broke."""
+        """Take one event (of nodes, pods, jobs or statefulsets; ADDED, MODIFIED or DELETED); return what it broke."""
         if kind == "nodes":
             self._see_node(change, body)
             return []
-        if kind == "jobs":
-            self._see_job(change, body)
+        if kind in ("jobs", "statefulsets"):
+            self._see_gang(change, body)
             return []
         return list(self._see_pod(change, body, at_s))
 
@@ -98,7 +99,7 @@ class Referee:
         else:
             self._nodes[name] = _devices((body.get("status") or {}).get("allocatable") or {})
 
-    def _see_job(self, change: str, body: Json) -> None:
+    def _see_gang(self, change: str, body: Json) -> None:
         key = self._key(body)
         if key is None:
             return
@@ -109,7 +110,7 @@ class Referee:
             spec = body["spec"]
             plan = self._plan_of(body)
             self._gangs[key] = _Gang(
-                size=int(spec.get("completions") or 1),
+                size=int(spec.get("completions") or spec.get("replicas") or 1),
                 plan=tuple(plan.split(",")) if plan else (),
                 devices=_requests(spec["template"]["spec"]),
                 is_born_pinned=bool(self._plan_of(spec["template"])),
@@ -187,7 +188,7 @@ class Referee:
 
     def _pod(self, body: Json) -> _Pod:
         spec, labels = body.get("spec") or {}, body["metadata"].get("labels") or {}
-        rank = labels.get(INDEX_LABEL)
+        rank = next((labels[key] for key in INDEX_LABELS if key in labels), None)
         return _Pod(
             key=self._key(body),
             rank=int(rank) if rank is not None else None,

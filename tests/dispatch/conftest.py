@@ -14,6 +14,7 @@ from tests.watchlog import WatchLog
 
 NODES = 4
 CLOCK = 10
+OWNERS = ("/apis/batch/v1/jobs", "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets")
 
 
 @pytest.fixture(scope="package")
@@ -31,7 +32,7 @@ def simulated(shared: SimulatedCluster) -> Iterator[SimulatedCluster]:
         shared.control("POST", f"/simulated/nodes/node-{number}/recover")
         merge = "application/merge-patch+json"
         shared.request("PATCH", f"/api/v1/nodes/node-{number}", {"spec": {"unschedulable": False}}, kind=merge)
-    for path in ("/apis/batch/v1/jobs", "/apis/apps/v1/deployments", "/api/v1/pods", "/api/v1/resourcequotas"):
+    for path in (*OWNERS, "/api/v1/pods", "/api/v1/services", "/api/v1/resourcequotas"):
         for item in shared.request("GET", path)[1]["items"] or ():
             meta, (prefix, kind) = item["metadata"], path.rsplit("/", 1)
             one = f"{prefix}/namespaces/{meta['namespace']}/{kind}/{meta['name']}"

@@ -8,6 +8,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters.models import NodeAccelerator
+from jobs.jobspec.lesson import TEMPLATES
 from jobs.models import Allocation, Job
 from portal.identity.models import Team, User
 from tests.factories import make_job, make_priority_class
@@ -78,7 +79,7 @@ def test_templates_are_documents_that_can_be_sent_back(alice: User, supply: Supp
     client = api_of(alice)
     templates = client.get("/api/v1/templates/").json()
 
-    assert [each["name"] for each in templates] == ["pytorch-single-job", "http-model-server", "pytorch-distributed"]
+    assert [each["name"] for each in templates] == [template.name for template in TEMPLATES]
     for template in templates:
         assert client.post("/api/v1/preview/", template["document"], format="json").status_code in (200, 422)
     assert client.get("/api/v1/templates/nothing/").status_code == 404

@@ -144,7 +144,7 @@ def test_a_cluster_that_does_not_answer_costs_one_time_out_a_pass(
         tried.append(view.job.uid)
         create(view, gateway)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reconcile, "GANG_STEPS", {**reconcile.GANG_STEPS, Step.PLANNED: counted})
+    monkeypatch.setitem(reconcile.STEPS_OF_WORKLOAD, "job", {**reconcile.GANG_STEPS, Step.PLANNED: counted})
     Job.objects.update(spec=_spec())
     reconcile.reconcile_due()
 

@@ -1,5 +1,7 @@
 """JobSpec -> the objects that a cluster would get, at a place that the tests choose."""
 
+from collections.abc import Mapping
+
 from clusters.manifests import gang, serve
 from clusters.manifests.values import Identity, Json
 from jobs.jobspec.fields import JobSpec
@@ -17,7 +19,13 @@ IDENTITY = Identity(
 )
 
 
-def objects_of(spec: JobSpec, plan: tuple[str, ...] = (), *, restarts: int = 0) -> list[Json]:
+def objects_of(
+    spec: JobSpec,
+    plan: tuple[str, ...] = (),
+    *,
+    restarts: int = 0,
+    node_labels: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[Json]:
     """The objects of a spec on NVIDIA nodes; `plan` names the node of each worker that starts."""
     place = Place(
         accelerator_resource="nvidia.com/gpu",
@@ -25,6 +33,7 @@ def objects_of(spec: JobSpec, plan: tuple[str, ...] = (), *, restarts: int = 0) 
         workers=len(plan) or spec.workers,
         plan=plan,
         restarts=restarts,
+        node_labels=node_labels or {},
     )
     if spec.kind == "training":
         return gang.objects(gang_values(spec, IDENTITY, place))

@@ -187,7 +187,7 @@ def test_ten_thousand_unknown_fields_are_told_in_a_few_lines() -> None:
     assert problems[-1].numbers == {"count": 10_000}
 
 
-@pytest.mark.parametrize("workload", ["pod", "statefulset", "cronjob"])
+@pytest.mark.parametrize("workload", ["cronjob"])
 def test_a_workload_without_behaviour_is_refused_as_not_supported_yet(workload: str) -> None:
     assert faults_of({**TRAINING, "workload": workload}) == [("workload", "not_supported_yet")]
 
@@ -201,6 +201,22 @@ def test_kind_and_workload_follow_from_each_other() -> None:
     assert parse(SERVICE).workload == "deployment"
     assert parse({**TRAINING, "workload": "deployment"}).kind == "inference"
     assert faults_of({**SERVICE, "workload": "job"}) == [("workload", "kind_workload_differ")]
+    assert faults_of({**SERVICE, "workload": "statefulset"}) == [("workload", "kind_workload_differ")]
+
+
+def test_a_quick_run_is_one_pod_that_is_tried_once() -> None:
+    spec = parse({**TRAINING, "workload": "pod"})
+    assert (spec.kind, spec.workload, spec.backoff_limit, spec.ttl_s) == ("training", "pod", 0, 86_400)
+    assert parse(spec.as_document()) == spec
+    assert faults_of({**GANG, "workload": "pod"}) == [("workers", "one_worker_only")]
+    assert faults_of({**TRAINING, "workload": "pod", "backoff_limit": 1}) == [("backoff_limit", "no_retries_of_pods")]
+
+
+def test_a_stateful_set_runs_until_it_is_stopped_and_nothing_of_it_stays() -> None:
+    spec = parse({**GANG, "workload": "statefulset"})
+    assert (spec.kind, spec.workers, spec.backoff_limit, spec.ttl_s) == ("training", 4, 3, None)
+    assert parse(spec.as_document()) == spec
+    assert faults_of({**GANG, "workload": "statefulset", "ttl_s": 600}) == [("ttl_s", "not_of_stateful_sets")]
 
 
 @pytest.mark.parametrize("field", ["max_runtime_s", "backoff_limit", "ttl_s", "checkpoint"])

@@ -293,9 +293,63 @@ def test_a_document_of_our_own_stands_alone(texts: tuple[str, ...]) -> None:
     assert sentence(problem) == f"Take one JobSpec at a time; this text holds {len(texts)} documents."
 
 
-@pytest.mark.parametrize("kind", ["batch/v1\nkind: CronJob", "apps/v1\nkind: StatefulSet"])
+@pytest.mark.parametrize("kind", ["batch/v1\nkind: CronJob"])
 def test_kinds_without_behaviour_are_not_supported_yet(kind: str) -> None:
     assert faults(f"apiVersion: {kind}") == [("kind", "not_supported_yet")]
+
+
+STATEFUL = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: ranks}
+spec:
+  replicas: 3
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      containers:
+      - name: c
+        image: app:1
+        resources: {limits: {nvidia.com/gpu: 1}}
+"""
+LONE_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: quick}
+spec:
+  activeDeadlineSeconds: 600
+  restartPolicy: Never
+  containers:
+  - name: c
+    image: app:1
+    resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+
+def test_a_stateful_set_becomes_a_gang_with_names() -> None:
+    spec = read(STATEFUL)
+    assert (spec.kind, spec.workload, spec.workers, spec.labels) == ("training", "statefulset", 3, {"app": "x"})
+
+
+@pytest.mark.parametrize(
+    ("edit", "fault"),
+    [
+        (("  podManagementPolicy: Parallel\n", ""), ("spec.podManagementPolicy", "parallel_only")),
+        (("Parallel", "OrderedReady"), ("spec.podManagementPolicy", "parallel_only")),
+        (("matchLabels: {app: x}", "matchLabels: {app: y}"), ("spec.selector", "selector_differs")),
+        (("replicas: 3", "replicas: 3\n  volumeClaimTemplates: []"), ("spec.volumeClaimTemplates", "cannot_carry")),
+    ],
+)
+def test_a_stateful_set_that_could_not_start_whole_is_refused(edit: tuple[str, str], fault: tuple[str, str]) -> None:
+    assert faults(STATEFUL, edit) == [fault]
+
+
+def test_a_lone_pod_is_a_quick_run() -> None:
+    spec = read(LONE_POD)
+    assert (spec.workload, spec.max_runtime_s, spec.backoff_limit) == ("pod", 600, 0)
+    assert faults(LONE_POD, ("Never", "Always")) == [("spec.restartPolicy", "bad_choice")]
 
 
 def test_our_own_document_is_read_too_and_wins_over_defaults() -> None:

@@ -87,8 +87,6 @@ def test_what_a_person_typed_stays_short_and_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ({"workload": "pod"}, "workload: A bare Pod is not supported yet; send a Job."),
-        ({"workload": "statefulset", "kind": None}, "workload: A StatefulSet is not supported yet; send a Deployment."),
         ({"schedule": "0 * * * *"}, "schedule: Schedules are not supported yet."),
         ({"pod_sets": [{}]}, "pod_sets: Several sets of pods in one run are not supported yet."),
     ],

@@ -22,6 +22,7 @@ PATHS = {
     "ServiceAccount": ("/api/v1", "serviceaccounts", True),
     "Job": ("/apis/batch/v1", "jobs", True),
     "Deployment": ("/apis/apps/v1", "deployments", True),
+    "StatefulSet": ("/apis/apps/v1", "statefulsets", True),
     "Event": ("/api/v1", "events", True),
     "MutatingAdmissionPolicy": ("/apis/admissionregistration.k8s.io/v1", "mutatingadmissionpolicies", False),
     "MutatingAdmissionPolicyBinding": (

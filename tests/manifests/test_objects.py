@@ -104,6 +104,31 @@ def test_a_gang_that_starts_with_one_worker_still_has_a_rendezvous() -> None:
     assert variables_of(objects[0]["spec"]["template"]["spec"]["containers"][0])["WORLD_SIZE"] == "1"
 
 
+def test_a_quick_run_is_one_bare_pod_that_the_cluster_ends_if_we_do_not() -> None:
+    place = Place(accelerator_resource="nvidia.com/gpu", code_image="git", start_s=960)
+    spec = parse({**TRAINING, "workload": "pod", "max_runtime_s": 600})
+    [pod] = gang.objects(gang_values(spec, IDENTITY, place))
+    assert (pod["kind"], pod["spec"]["restartPolicy"]) == ("Pod", "Never")
+    assert pod["spec"]["schedulingGates"] == [{"name": "muster.internal/placement"}]
+    assert pod["spec"]["activeDeadlineSeconds"] == 600 + 960
+    assert pod["metadata"]["labels"]["muster.internal/rank"] == "0"
+
+
+def test_a_stateful_set_makes_all_its_ranks_at_once_and_numbers_them_itself() -> None:
+    stateful, service = rendered(GANG, workload="statefulset")
+    spec = stateful["spec"]
+    assert (stateful["kind"], spec["replicas"], spec["podManagementPolicy"]) == ("StatefulSet", 4, "Parallel")
+    assert spec["serviceName"] == service["metadata"]["name"] == stateful["metadata"]["name"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert spec["selector"]["matchLabels"] == service["spec"]["selector"]
+    assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    variables = variables_of(spec["template"]["spec"]["containers"][0])
+    ordinal = {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}}
+    assert variables["PET_NODE_RANK"] == variables["RANK"] == ordinal
+    assert variables["PET_MASTER_ADDR"] == "m-7f3k2-a1-0.m-7f3k2-a1"
+    assert "activeDeadlineSeconds" not in spec["template"]["spec"]
+
+
 def test_shared_memory_is_a_bounded_volume() -> None:
     pod = pod_of(TRAINING, shared_memory="8Gi")
     assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in pod["volumes"]

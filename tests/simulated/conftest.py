@@ -21,7 +21,8 @@ class Corner:
     namespace: str
 
     def path(self, plural: str, name: str = "") -> str:
-        groups = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1", "replicasets": "/apis/apps/v1"}
+        groups = {"jobs": "/apis/batch/v1", "cronjobs": "/apis/batch/v1"}
+        groups |= dict.fromkeys(("deployments", "replicasets", "statefulsets"), "/apis/apps/v1")
         base = f"{groups.get(plural, '/api/v1')}/namespaces/{self.namespace}/{plural}"
         return f"{base}/{name}" if name else base
 

@@ -16,6 +16,19 @@ from clusters.simulated.validation.metadata import (
 )
 from clusters.simulated.validation.pods import pod_spec_causes
 
+_STATEFUL_CHANGES = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+_STATEFUL_TEXT = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
@@ -42,6 +55,29 @@ def replicated_causes(obj: Obj) -> Iterator[Cause]:
 def replicated_update_causes(old: Obj, new: Obj) -> Iterator[Cause]:
     if old["spec"].get("selector") != new["spec"].get("selector"):
         yield immutable("spec.selector", "v1.LabelSelector{...}")
+
+
+def stateful_causes(obj: Obj) -> Iterator[Cause]:
+    """A StatefulSet."""
+    yield from replicated_causes(obj)
+    spec = obj["spec"]
+    policy = spec.get("podManagementPolicy", "OrderedReady")
+    if policy not in ("OrderedReady", "Parallel"):
+        yield unsupported("spec.podManagementPolicy", policy, ("OrderedReady", "Parallel"))
+    strategy = (spec.get("updateStrategy") or {}).get("type", "RollingUpdate")
+    if strategy not in ("RollingUpdate", "OnDelete"):
+        yield invalid_value("spec.updateStrategy", "...", "must be 'RollingUpdate' or 'OnDelete'")
+    if "activeDeadlineSeconds" in (spec["template"].get("spec") or {}):
+        yield forbidden_field(
+            "spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in StatefulSet is not Supported"
+        )
+
+
+def stateful_update_causes(old: Obj, new: Obj) -> Iterator[Cause]:
+    """All but a few fields stay as they were made."""
+    fixed = ({key: value for key, value in each["spec"].items() if key not in _STATEFUL_CHANGES} for each in (old, new))
+    if next(fixed) != next(fixed):
+        yield forbidden_field("spec", _STATEFUL_TEXT)
 
 
 def service_causes(service: Obj) -> Iterator[Cause]:

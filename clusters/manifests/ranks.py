@@ -1,0 +1,63 @@
+"""What the workers of a training attempt share, whichever object makes their pods."""
+
+from collections.abc import Mapping
+
+from clusters.manifests import names, pods
+from clusters.manifests.adapters import gates
+from clusters.manifests.values import CheckpointValues, GangValues, Json
+
+MASTER_PORT = 29_500
+
+
+def metadata(values: GangValues) -> Json:
+    """Name, namespace and labels of the attempt's objects."""
+    identity = values.identity
+    return {"name": identity.name, "namespace": identity.namespace, "labels": labels(values)}
+
+
+def labels(values: GangValues) -> dict[str, str]:
+    """Those of the run and ours."""
+    return names.labels(values.identity, values.labels)
+
+
+def pod_spec(values: GangValues, opening: Json, *, index_label: str = names.INDEX_LABEL) -> Json:
+    """The gated spec of a worker. `opening` goes first, `index_label` is where its controller writes the rank."""
+    spec = pods.pod_spec(values.pod, values.identity.domain, env=_variables(values, index_label), main={})
+    return gates.gated({**opening, **spec}, values.identity.domain)
+
+
+def service(values: GangValues, selector: Mapping[str, str]) -> Json:
+    """Gives every rank a name before it is ready: workers look for rank 0 while all of them start."""
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": dict(selector)}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(values), "spec": spec}
+
+
+def _variables(values: GangValues, index_label: str) -> list[Json]:
+    rendezvous = _rendezvous(values, index_label) if values.is_gang else []
+    return rendezvous + (_checkpoint(values.checkpoint) if values.checkpoint else [])
+
+
+def _rendezvous(values: GangValues, index_label: str) -> list[Json]:
+    """What torchrun reads (PET_*), and the plain names for programs with one process per pod."""
+    master, port = names.rank_host(values.identity.name, 0), str(MASTER_PORT)
+    return [
+        pods.variable("PET_NNODES", str(values.workers)),
+        pods.variable("PET_NPROC_PER_NODE", str(values.pod.gpus)),
+        pods.variable_from_label("PET_NODE_RANK", index_label),
+        pods.variable("PET_MASTER_ADDR", master),
+        pods.variable("PET_MASTER_PORT", port),
+        pods.variable("MASTER_ADDR", master),
+        pods.variable("MASTER_PORT", port),
+        pods.variable("WORLD_SIZE", str(values.workers)),
+        pods.variable_from_label("RANK", index_label),
+    ]
+
+
+def _checkpoint(checkpoint: CheckpointValues) -> list[Json]:
+    variables = [
+        pods.variable("MUSTER_CHECKPOINT_PATH", checkpoint.path),
+        pods.variable("MUSTER_RESTARTS", str(checkpoint.restarts)),
+    ]
+    if checkpoint.interval_s is not None:
+        variables.append(pods.variable("MUSTER_CHECKPOINT_INTERVAL_S", str(checkpoint.interval_s)))
+    return variables
