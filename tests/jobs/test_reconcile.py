@@ -109,7 +109,7 @@ def test_an_attempt_that_breaks_a_step_does_not_stop_the_others(fleet: Fleet, mo
             raise KeyError("a fault of ours")
         done.append(view.job.uid)
 
-    monkeypatch.setattr(reconcile, "GANG_STEPS", dict.fromkeys(Step, step))
+    monkeypatch.setitem(reconcile.STEPS_OF_WORKLOAD, "job", dict.fromkeys(Step, step))
     reconcile.reconcile_due()
 
     assert done == [healthy.uid]
