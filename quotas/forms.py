@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from portal.core.forms import DressedForm
 from portal.identity.models import Organization, Team
-from quotas.models import Cohort
+from quotas.models import Cohort, Guard
 from quotas.policy.limits import MAX_GPUS, MAX_PRIORITY
 
 # Longer than any right answer, short enough to be echoed.
@@ -97,3 +97,9 @@ class KeepForm(VersionForm):
     """Whether the portal keeps the spaces of a cluster by itself."""
 
     is_kept = forms.BooleanField(label=_("Keep them in step"), required=False)
+
+
+class GuardForm(VersionForm):
+    """What the policies of a cluster shall do about by-passes."""
+
+    guard = forms.ChoiceField(label=_("Policies against by-passes"), choices=Guard.choices)

@@ -24,4 +24,5 @@ urlpatterns = [
     path("console/clusters/<slug:name>/spaces/", spaces.spaces, name="spaces"),
     path("console/clusters/<slug:name>/spaces/apply/", spaces.apply, name="apply_space"),
     path("console/clusters/<slug:name>/spaces/keep/", spaces.keep, name="keep_spaces"),
+    path("console/clusters/<slug:name>/spaces/guard/", spaces.guard, name="guard_spaces"),
 ]

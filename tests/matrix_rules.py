@@ -255,6 +255,7 @@ RULES: dict[str, Rule] = {
     "quotas:spaces": page(ADMINISTRATORS, **OF_CLUSTER),
     "quotas:apply_space": act(ADMINISTRATORS, **OF_CLUSTER),
     "quotas:keep_spaces": act(ADMINISTRATORS, **OF_CLUSTER),
+    "quotas:guard_spaces": act(ADMINISTRATORS, **OF_CLUSTER),
     # --- REST -----------------------------------------------------------------------------------
     "api:schema": page(EVERYBODY),
     "api:docs": page(EVERYBODY),

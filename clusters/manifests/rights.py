@@ -96,6 +96,11 @@ SPACES = (
     Right("", ("namespaces", "resourcequotas", "limitranges"), ("list",)),
     Right("networking.k8s.io", ("networkpolicies",), ("list",)),
     Right("scheduling.k8s.io", ("priorityclasses",), ("list",)),
+    Right(
+        "admissionregistration.k8s.io",
+        ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+        ("list",),
+    ),
 )
 # In the namespace of each team, to keep them. Roles are not among them: who may bind one in any namespace may do all.
 IN_SPACES = (

@@ -26,6 +26,7 @@ TITLES: Mapping[str, str | Promise] = {
     "canary": gettext_lazy("Trial run"),
     "policy": gettext_lazy("Pinning at creation"),
     "spaces": gettext_lazy("Spaces of teams"),
+    "guards": gettext_lazy("By-passes"),
     "accelerators": gettext_lazy("Flavors"),
     "topology": gettext_lazy("Topology labels"),
     "taint": gettext_lazy("Dedicated nodes"),
@@ -162,6 +163,38 @@ def _spaces(numbers: Numbers) -> Told:
         % told,
         advice=_("Choose Spaces to see what differs, and to have it applied."),
     )
+
+
+def _guards(numbers: Numbers) -> Told:
+    kind = numbers["is"]
+    if kind == "off":
+        return Told(_("No policy against by-passes is wanted: who may make pods in a team's namespace may take GPUs."))
+    if kind == "left":
+        return Told(
+            _("Policies against by-passes are on the cluster, and none is wanted."),
+            advice=_("Choose Spaces and say that they are wanted, or let the cluster's administrator delete them."),
+        )
+    if kind == "forbidden":
+        return Told(
+            _("The account may not look whether the policies against by-passes are there."),
+            advice=_("Choose Spaces: the rights that it takes are there to paste."),
+        )
+    if kind == "differs":
+        return Told(
+            _("The policies against by-passes are missing or not as the portal made them, so they may let through."),
+            tuple(f"{kind} {name}: {STATE_WORDS.get(state, state)}" for kind, name, state in numbers["differs"]),
+            _("Choose Spaces: there is the YAML that the cluster's administrator applies."),
+        )
+    if numbers["wanted"] == "audit":
+        return Told(_("By-passes are told of and not refused: the policies are in place."))
+    return Told(_("By-passes are refused: the policies are in place."))
+
+
+STATE_WORDS: Mapping[str, str | Promise] = {
+    "missing": gettext_lazy("missing"),
+    "outdated": gettext_lazy("changed here"),
+    "altered": gettext_lazy("changed there"),
+}
 
 
 def _accelerators(numbers: Numbers) -> Told:
@@ -301,6 +334,7 @@ _WRITERS: Mapping[str, Callable[[Numbers], Told]] = {
     "canary": _canary,
     "policy": _policy,
     "spaces": _spaces,
+    "guards": _guards,
     "accelerators": _accelerators,
     "topology": _topology,
     "taint": _taint,

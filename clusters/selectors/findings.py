@@ -13,7 +13,7 @@ from clusters.models import ClusterFinding, Severity
 # What matters most comes first; within that, from what everything needs to what is only told.
 _SEVERITIES = list(Severity)
 _CODES = (
-    *("version", "rights", "token", "canary", "clock", "policy", "spaces"),
+    *("version", "rights", "token", "canary", "clock", "policy", "spaces", "guards"),
     *("accelerators", "topology", "taint", "native_gangs", "engines"),
 )
 _FIELDS = ("code", "severity", "numbers", "checked_at")

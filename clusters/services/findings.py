@@ -16,8 +16,9 @@ from portal.core.publish import publish
 
 POLICY = "policy"
 SPACES = "spaces"
+GUARDS = "guards"
 # Found by others than the probe: its round does not drop them.
-_OF_OTHERS = frozenset({SPACES})
+_OF_OTHERS = frozenset({SPACES, GUARDS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,22 @@ from portal.core.models import TimestampedModel
 from portal.identity.models import Team
 
 
+class Guard(models.TextChoices):
+    """What the cluster's policies do about a by-pass."""
+
+    OFF = "off", _("None wanted")
+    AUDIT = "audit", _("Tell")
+    DENY = "deny", _("Refuse")
+
+
 class Tenancy(TimestampedModel):
     """How the spaces of one cluster are kept. Without a row: looked at, and changed by nobody."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="tenancy")
     # Kept: what is missing or was changed here is applied; what somebody changed there waits for a person.
     is_kept = models.BooleanField(default=False)
+    # An administrator of the cluster applies them: who may write policies may take them away.
+    guard = models.CharField(max_length=5, choices=Guard, default=Guard.OFF)
     # When all of it was last looked at, and what the cluster did not let us do.
     checked_at = models.DateTimeField(null=True)
     error = models.CharField(max_length=300, blank=True)

@@ -1,10 +1,10 @@
 """Read the spaces of one cluster, compare, and apply: all that asks the cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from clusters.k8s.gateway import Gateway
-from clusters.k8s.values import GatewayError, JsonObject, RightMissing, Unreachable
+from clusters.k8s.values import GatewayError, JsonObject, NotFound, RightMissing, Unreachable
 from clusters.manifests import drift
 from clusters.manifests.drift import Judgement
 
@@ -14,6 +14,8 @@ PLURALS: Mapping[str, str] = {
     "LimitRange": "limitranges",
     "NetworkPolicy": "networkpolicies",
     "PriorityClass": "priorityclasses",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 _LONGEST = 300
 
@@ -44,11 +46,16 @@ def read(gateway: Gateway) -> Picture:
     for kind, plural in PLURALS.items():
         try:
             items = gateway.list(plural)["items"]
-        except RightMissing as missing:
+        except (RightMissing, NotFound) as missing:  # not found: a server that does not know the kind
             unread[kind] = missing.message[:_LONGEST]
             continue
         found |= {_key(kind, item): item for item in items}
     return Picture(found, unread)
+
+
+def judge(picture: Picture, wanted: Iterable[JsonObject], domain: str) -> list[Seen]:
+    """Compare each object with what is there."""
+    return [_judged(picture, body, domain) for body in wanted]
 
 
 def mend(

@@ -39,13 +39,13 @@ class Outcome:
 
 
 @transaction.atomic
-def write(cluster: Cluster, outcomes: Iterable[Outcome]) -> None:
+def write(cluster: Cluster, outcomes: Iterable[Outcome], guards: Finding) -> None:
     """Write what changed, and an audit event for each space in which something was applied."""
     outcomes = list(outcomes)
     rows = _rows(cluster, [each.team_id for each in outcomes])
     changed = [_write_one(cluster, rows[outcome.team_id], outcome) for outcome in outcomes]
     note(cluster, "")
-    write_findings(cluster=cluster, findings=[_finding(outcomes)], is_whole_round=False)
+    write_findings(cluster=cluster, findings=[_finding(outcomes), guards], is_whole_round=False)
     if any(changed):
         publish(f"cluster:{cluster.pk}", cluster.name)
 

@@ -11,8 +11,9 @@ from clusters.k8s.values import GatewayError
 from clusters.models import Cluster
 from clusters.selectors.capacity import stale_cluster_ids
 from portal.core import clock, lease
-from quotas.models import Space, Tenancy
-from quotas.sync import look, record, wanted
+from quotas.models import Space
+from quotas.selectors.spaces import tenancy_of
+from quotas.sync import guarding, look, record, wanted
 from quotas.sync.look import Picture
 from quotas.sync.record import Outcome
 from quotas.sync.wanted import Wanted
@@ -42,23 +43,23 @@ def sync_all() -> None:
 
 def sync_one(cluster: Cluster, wish: Wanted) -> None:
     """Look at one cluster, and apply what is asked for or kept. An outage leaves what was seen before."""
-    is_kept = Tenancy.objects.filter(cluster=cluster, is_kept=True).exists()
+    tenancy = tenancy_of(cluster)
     rows = Space.objects.filter(cluster=cluster, asked_at__isnull=False)
     asked: dict[int | None, datetime | None] = {row.team_id: row.asked_at for row in rows}
     try:
         gateway = gateway_for(cluster)
-        outcomes = list(_outcomes(gateway, wish, asked, is_kept=is_kept))
+        picture = look.read(gateway)
+        outcomes = list(_outcomes(gateway, picture, wish, asked, is_kept=tenancy.is_kept))
     except GatewayError as error:
         record.note(cluster, error.message)
         log.info("spaces_not_seen", cluster=cluster.name, error=error.message)
         return
-    record.write(cluster, outcomes)
+    record.write(cluster, outcomes, guarding.finding(cluster, tenancy.guard, picture))
 
 
 def _outcomes(
-    gateway: Gateway, wish: Wanted, asked: Mapping[int | None, datetime | None], *, is_kept: bool
+    gateway: Gateway, picture: Picture, wish: Wanted, asked: Mapping[int | None, datetime | None], *, is_kept: bool
 ) -> Iterator[Outcome]:
-    picture: Picture = look.read(gateway)
     for team_id, bodies in wish.by_team.items():
         states = ASKED if team_id in asked else KEPT if is_kept else frozenset[str]()
         seen = list(look.mend(gateway, picture, bodies, states, settings.MUSTER_DOMAIN))

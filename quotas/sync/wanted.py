@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from clusters.manifests import rights, spaces
+from clusters.manifests import guards, rights, spaces
 from clusters.manifests.spaces import RungValues, SpaceValues
 from clusters.manifests.values import Json
-from clusters.models import ResourceFlavor
+from clusters.models import Cluster, ClusterFinding, ResourceFlavor
 from portal.identity.models import Team
-from quotas.models import PriorityClass
+from quotas.models import Guard, PriorityClass
 from quotas.selectors.tree import quota_tree
 
 
@@ -63,6 +63,21 @@ def rights_of_keeping() -> list[Json]:
     """Return the rights by which the portal keeps all spaces of a cluster in step."""
     namespaces = list(Team.objects.order_by("pk").values_list("namespace", flat=True))
     return rights.for_spaces(namespaces, [body["metadata"]["name"] for body in ladder()])
+
+
+def guards_of(cluster: Cluster, guard: str) -> list[Json]:
+    """Return the policies against by-passes that should be on a cluster, and their bindings."""
+    if guard == Guard.OFF:
+        return []
+    found = ClusterFinding.objects.filter(cluster=cluster, code="rights").values_list("numbers", flat=True).first()
+    values = guards.values(
+        domain=settings.MUSTER_DOMAIN,
+        installation=settings.MUSTER_INSTALLATION,
+        # As the cluster itself names our account, once it was asked.
+        user=str((found or {}).get("user") or ""),
+        resources=ResourceFlavor.objects.values_list("resource_name", flat=True),
+    )
+    return guards.objects(values, "deny" if guard == Guard.DENY else "audit")
 
 
 def _bindings(namespace: str) -> list[Json]:

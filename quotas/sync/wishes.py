@@ -1,5 +1,7 @@
 """What an administrator asks of the spaces of a cluster. The worker does it: no page talks to a cluster."""
 
+from collections.abc import Mapping
+
 from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
@@ -31,13 +33,26 @@ def ask_to_apply(*, actor: Actor, cluster: Cluster, team: Team | None) -> Space:
 @transaction.atomic
 def keep_spaces(*, actor: Actor, cluster: Cluster, is_kept: bool, version: int) -> None:
     """Say whether the portal applies by itself what is missing or has changed here. Raise StaleEditError."""
+    _change(actor, cluster, version, "space.keeping_changed", {"is_kept": is_kept})
+
+
+@transaction.atomic
+def set_guard(*, actor: Actor, cluster: Cluster, guard: str, version: int) -> None:
+    """Say what the cluster's policies shall do about by-passes. Raise StaleEditError.
+
+    They are applied by an administrator of the cluster: who may write policies may take them away.
+    """
+    _change(actor, cluster, version, "space.guard_changed", {"guard": guard})
+
+
+def _change(actor: Actor, cluster: Cluster, version: int, action: str, values: Mapping[str, object]) -> None:
     tenancy = Tenancy.objects.get_or_create(cluster=cluster)[0]
     rows = Tenancy.objects.filter(pk=tenancy.pk, version=version)
-    if not rows.update(is_kept=is_kept, version=F("version") + 1, updated_at=clock.now()):
+    if not rows.update(version=F("version") + 1, updated_at=clock.now(), **values):
         raise StaleEditError(numbers={"yours": version, "current": tenancy.version})
-    if tenancy.is_kept != is_kept:
-        before, after = {"is_kept": tenancy.is_kept}, {"is_kept": is_kept}
-        record(actor, "space.keeping_changed", target_of(cluster, None), before=before, after=after)
+    before = {name: getattr(tenancy, name) for name in values}
+    if before != values:
+        record(actor, action, target_of(cluster, None), before=before, after=values)
     enqueue(TASK)
 
 

@@ -1,9 +1,10 @@
 """The spaces of teams on a cluster: how they stand, who keeps them, what to apply. For administrators."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.contrib import messages
+from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -18,11 +19,11 @@ from portal.core.publish import stream_url
 from portal.identity.actors import actor_of
 from portal.identity.models import Team
 from portal.identity.permissions import administrator_required
-from quotas.forms import KeepForm
+from quotas.forms import GuardForm, KeepForm
 from quotas.models import Space
 from quotas.selectors.spaces import spaces_of, tenancy_of
 from quotas.sync import wanted
-from quotas.sync.wishes import ask_to_apply, keep_spaces
+from quotas.sync.wishes import ask_to_apply, keep_spaces, set_guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,12 @@ def spaces(request: Request, name: str) -> HttpResponse:
     cluster = get_object_or_404(Cluster, name=name)
     rows = spaces_of(cluster)
     wish = wanted.to_paste() if rows else {}
+    tenancy = tenancy_of(cluster)
     context = {
         "cluster": cluster,
-        "tenancy": tenancy_of(cluster),
+        "tenancy": tenancy,
+        "guard_form": GuardForm(initial={"guard": tenancy.guard, "version": tenancy.version}),
+        "guards_yaml": to_yaml(wanted.guards_of(cluster, tenancy.guard)),
         "rows": [Row(space, _yaml(space, wish)) for space in rows],
         "rights_yaml": to_yaml(wanted.rights_of_keeping()),
         "live_url": stream_url(f"cluster:{cluster.pk}"),
@@ -70,13 +74,23 @@ def apply(request: Request, name: str) -> HttpResponse:
 @require_POST
 def keep(request: Request, name: str) -> HttpResponse:
     """Say whether the portal keeps the spaces of a cluster by itself."""
+    return _act(request, name, KeepForm(request.POST), keep_spaces)
+
+
+@administrator_required
+@require_POST
+def guard(request: Request, name: str) -> HttpResponse:
+    """Say what the policies of a cluster shall do about by-passes."""
+    return _act(request, name, GuardForm(request.POST), set_guard)
+
+
+def _act(request: Request, name: str, form: Form, service: Callable[..., None]) -> HttpResponse:
     cluster = get_object_or_404(Cluster, name=name)
-    form = KeepForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("This was not understood: load the page anew."))
         return redirect("quotas:spaces", name=name)
     try:
-        keep_spaces(actor=actor_of(request), cluster=cluster, **form.cleaned_data)
+        service(actor=actor_of(request), cluster=cluster, **form.cleaned_data)
     except DomainError as refusal:
         messages.error(request, refusal.message)
     else:

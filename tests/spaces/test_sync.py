@@ -2,12 +2,13 @@
 
 import pytest
 
-from clusters.probe.card import card_of
+from clusters.probe.card import Line, card_of
 from clusters.services.findings import write_findings
 from portal.core.audit import SYSTEM
 from portal.core.models import AuditEvent
 from quotas.models import PriorityClass, Quota, Space, Tenancy
-from quotas.sync.wishes import ask_to_apply
+from quotas.sync.wanted import guards_of
+from quotas.sync.wishes import ask_to_apply, set_guard
 from tests.clusters_running import SimulatedCluster
 from tests.factories import make_user
 from tests.spaces.conftest import World, alter, keep, look, objects_of, states, stored
@@ -188,12 +189,64 @@ def test_the_page_of_the_cluster_says_how_many_stand_how_and_a_round_of_the_prob
     look(world)
     write_findings(cluster=world.cluster, findings=[], is_whole_round=True)
 
-    (line,) = card_of(world.cluster.findings.all(), make_user("root", is_superuser=True))
+    line = spaces_line(world, "root")
     assert (line.severity, line.sentence) == (
         "warning",
         "Of 3, 0 are in step, 0 drifted, 3 missing, 0 not known.",
     )
     keep(world)
     look(world)
-    (line,) = card_of(world.cluster.findings.all(), make_user("boss", is_superuser=True))
+    line = spaces_line(world, "boss")
     assert (line.severity, line.sentence[:20]) == ("ok", "All 3 are in step: n")
+
+
+def spaces_line(world: World, name: str) -> Line:
+    """The line about spaces, as an administrator of this name reads it."""
+    lines = card_of(world.cluster.findings.all(), make_user(name, is_superuser=True))
+    return next(line for line in lines if line.code == "spaces")
+
+
+GUARDS = "/apis/admissionregistration.k8s.io/v1"
+
+
+def guards_line(world: World) -> tuple[str, str]:
+    """Severity of the finding about policies, and what it is."""
+    row = world.cluster.findings.get(code="guards")
+    return row.severity, row.numbers["is"]
+
+
+def test_the_policies_that_are_wanted_are_found_missing_pasted_weakened_and_left_behind(
+    world: World, simulated: SimulatedCluster
+) -> None:
+    look(world)
+    assert guards_line(world) == ("ok", "off")
+    set_guard(actor=SYSTEM, cluster=world.cluster, guard="audit", version=1)
+    look(world)
+    assert guards_line(world) == ("warning", "differs")
+    assert not [each for each in AuditEvent.objects.filter(action="space.applied") if "Policy" in str(each.after)]
+
+    bodies = guards_of(world.cluster, "audit")
+    for body in bodies:
+        plural = "validatingadmissionpolicies" if "Binding" not in body["kind"] else "validatingadmissionpolicybindings"
+        assert simulated.request("POST", f"{GUARDS}/{plural}", body)[0] == 201
+    look(world)
+    assert guards_line(world) == ("ok", "in_place")
+
+    set_guard(actor=SYSTEM, cluster=world.cluster, guard="deny", version=2)
+    look(world)
+    differs = world.cluster.findings.get(code="guards").numbers["differs"]
+    assert {(kind, state) for kind, _name, state in differs} == {("ValidatingAdmissionPolicyBinding", "outdated")}
+
+    set_guard(actor=SYSTEM, cluster=world.cluster, guard="off", version=3)
+    look(world)
+    assert guards_line(world) == ("warning", "left")
+
+
+def test_policies_that_may_not_be_read_are_not_known(world: World, simulated: SimulatedCluster) -> None:
+    set_guard(actor=SYSTEM, cluster=world.cluster, guard="deny", version=1)
+    denied = [{"verb": "list", "group": "admissionregistration.k8s.io"}]
+    simulated.control("PUT", "/simulated/rights", {"denied": denied})
+
+    look(world)
+
+    assert guards_line(world) == ("unknown", "forbidden")

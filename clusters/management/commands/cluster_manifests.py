@@ -7,10 +7,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils.module_loading import import_string
 
-from clusters.manifests import rights
+from clusters.manifests import guards, rights
 from clusters.manifests.adapters import born_pinned
 from clusters.manifests.text import to_yaml
 from clusters.manifests.values import Json
+from clusters.models import ResourceFlavor
 from portal.identity.selectors import team_namespaces
 
 
@@ -40,6 +41,11 @@ class Command(BaseCommand):
             help="also the teams' namespaces with quota and network policy, the priority classes, and the rights by "
             "which the portal keeps them in step",
         )
+        parser.add_argument(
+            "--guards",
+            choices=["audit", "deny"],
+            help="also the policies against by-passes: first told, later refused",
+        )
         parser.add_argument("--renew-token", action="store_true", help="let the account renew its own token")
 
     def handle(self, *_args: object, **options: Any) -> None:
@@ -50,7 +56,20 @@ class Command(BaseCommand):
         policy = born_pinned.objects(settings.MUSTER_DOMAIN) if level_b else []
         spaces = import_string(settings.MUSTER_SPACES_MANIFESTS)() if options["spaces"] else []
         # The namespaces come before the bindings in them.
-        self.stdout.write(to_yaml([*_first(spaces), *objects, *_rest(spaces), *policy]), ending="")
+        bodies = [*_first(spaces), *objects, *_rest(spaces), *policy, *_guards(options["guards"])]
+        self.stdout.write(to_yaml(bodies), ending="")
+
+
+def _guards(mode: guards.Mode | None) -> list[Json]:
+    if mode is None:
+        return []
+    values = guards.values(
+        domain=settings.MUSTER_DOMAIN,
+        installation=settings.MUSTER_INSTALLATION,
+        user="",
+        resources=ResourceFlavor.objects.values_list("resource_name", flat=True),
+    )
+    return guards.objects(values, mode)
 
 
 def _first(bodies: list[Json]) -> list[Json]:
