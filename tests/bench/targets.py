@@ -25,6 +25,12 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("p95_ratio", "<=", 1.3),
         Target("max_queries", "<=", 10),
     ),
+    "state-sync": (
+        Target("cold_s", "<=", 10),
+        Target("event_us", "<=", 100),
+        Target("rss_mb", "<=", 1500),
+        Target("speedup_vs_typed", ">=", 10),
+    ),
 }
 # These get an embedded PostgreSQL with all migrations before they are imported.
-NEEDS_DATABASE = frozenset({"pages"})
+NEEDS_DATABASE = frozenset({"pages", "state-sync"})
