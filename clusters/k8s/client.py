@@ -1,12 +1,12 @@
 """The official client's transport: connections, TLS and time-outs. Raw JSON only, no models, no retries."""
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 
+import orjson
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
@@ -163,7 +163,7 @@ def _text(value: str | int | bool) -> str:  # noqa: FBT001 -- a value of the que
 
 def _parse(data: bytes) -> dict[str, Any] | None:
     try:
-        parsed = json.loads(data)
+        parsed = orjson.loads(data)
     except ValueError:
         return None
     return parsed if isinstance(parsed, dict) else None

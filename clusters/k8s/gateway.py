@@ -1,11 +1,13 @@
 """The one door to a cluster: named acts on raw JSON objects, each one request with short time-outs."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, TypeVar, Unpack
 from urllib.parse import quote
+
+import orjson
 
 from clusters.k8s import logs
 from clusters.k8s.client import ByteStream, Client, Query
@@ -34,6 +36,7 @@ _PATHS: Mapping[str, tuple[str, bool]] = {
     "validatingadmissionpolicies": ("/apis/admissionregistration.k8s.io/v1", False),
     "validatingadmissionpolicybindings": ("/apis/admissionregistration.k8s.io/v1", False),
 }
+Kept = TypeVar("Kept")
 _ACCESS = "authorization.k8s.io/v1"
 _MYSELF = "authentication.k8s.io/v1"
 _PAGE = 500
@@ -96,10 +99,23 @@ class Gateway:
 
         The read is consistent (no version is sent), so what is missing from it does not exist.
         """
+        items, version = self.read_list(kind, lambda item: item, namespace, labels=labels, fields=fields)
+        return {"items": items, "metadata": {"resourceVersion": version}}
+
+    def read_list(
+        self,
+        kind: str,
+        read: Callable[[JsonObject], Kept],
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+    ) -> "tuple[builtins.list[Kept], str]":
+        """Return what `read` keeps of each object, and the list's version: no more than a page is held as it came."""
         path = _path(kind, namespace)
         for _try in range(_LIST_TRIES):
             try:
-                return self._list_pages(path, labels, fields)
+                return self._list_pages(path, read, labels, fields)
             except Gone:
                 continue
         raise Unreachable(f"the list of {kind} expired {_LIST_TRIES} times while it was read")
@@ -176,21 +192,20 @@ class Gateway:
         answer = self._client.call("POST", _path("serviceaccounts", namespace, account) + "/token", body=body)
         return dict(answer.get("status") or {})
 
-    def _list_pages(self, path: str, labels: str, fields: str) -> JsonObject:
-        items: list[JsonObject] = []
+    def _list_pages(
+        self, path: str, read: Callable[[JsonObject], Kept], labels: str, fields: str
+    ) -> "tuple[builtins.list[Kept], str]":
+        items: builtins.list[Kept] = []
         token = ""
         while True:
             query: Query = {"labelSelector": labels, "fieldSelector": fields, "limit": _PAGE, "continue": token}
             page = self._client.call("GET", path, query=query)
             # An empty kind may be listed as null.
-            items += (_stripped(item) for item in page.get("items") or [])
+            items += [read(_stripped(item)) for item in page.get("items") or []]
             metadata = page.get("metadata") or {}
             token = metadata.get("continue") or ""
             if not token:
-                return {
-                    "items": items,
-                    "metadata": {"resourceVersion": metadata.get("resourceVersion") or ""},
-                }
+                return items, metadata.get("resourceVersion") or ""
 
 
 class WatchStream:
@@ -235,7 +250,7 @@ def _path(kind: str, namespace: str | None, name: str = "") -> str:
 
 def _event(line: bytes) -> JsonObject:
     try:
-        event: JsonObject = json.loads(line)
+        event: JsonObject = orjson.loads(line)
         body = event["object"]
     except (ValueError, KeyError, TypeError) as error:
         raise Unreachable("the stream carries something that is not a watch event") from error

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from clusters.k8s.values import JsonObject
 from clusters.watch.inventory import FlavorSelector
-from clusters.watch.usage import PodUsage, mebibytes, usage_of
+from clusters.watch.reading import ForeignPod
+from clusters.watch.usage import PodUsage, mebibytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ForeignUsage:
         self._pods: dict[str, PodUsage] = {}
         self._by_node: dict[str, dict[str, PodUsage]] = {}
 
-    def replace(self, pods: Iterable[JsonObject]) -> set[str]:
+    def replace(self, pods: Iterable[ForeignPod]) -> set[str]:
         """Take the whole list of foreign pods."""
         touched = set(self._by_node)
         self._pods, self._by_node = {}, {}
@@ -33,10 +33,9 @@ class ForeignUsage:
             touched |= self.put(pod)
         return touched
 
-    def put(self, pod: JsonObject) -> set[str]:
+    def put(self, pod: ForeignPod) -> set[str]:
         """Take what one foreign pod says now."""
-        uid: str = pod["metadata"]["uid"]
-        usage = usage_of(pod)
+        uid, usage = pod.uid, pod.usage
         if self._pods.get(uid) == usage:
             return set()
         touched = self.drop(uid)

@@ -1,31 +1,31 @@
 """What the streams of one cluster brought and nobody wrote down yet. Bounded by the number of objects."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from clusters.k8s.values import JsonObject
+from clusters.watch.reading import Reading
 
 Key = tuple[str, str]
 
 
 @dataclass(slots=True)
 class Batch:
-    """Whole lists by kind, then the last event of each object by (kind, uid): its type and the object."""
+    """Whole lists by kind, then the last event of each object by (kind, uid): its type and what it left."""
 
-    lists: dict[str, list[JsonObject]] = field(default_factory=dict)
-    events: dict[Key, tuple[str, JsonObject]] = field(default_factory=dict)
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+    events: dict[Key, tuple[str, Any]] = field(default_factory=dict)
 
-    def add_list(self, kind: str, items: list[JsonObject]) -> None:
+    def add_list(self, kind: str, items: Sequence[Reading]) -> None:
         """Take the whole truth about a kind: what came before it is out of date."""
-        self.lists[kind] = items
+        self.lists[kind] = list(items)
         for key in [key for key in self.events if key[0] == kind]:
             del self.events[key]
 
-    def add_event(self, kind: str, event: JsonObject) -> None:
+    def add_event(self, kind: str, verb: str, reading: Reading) -> None:
         """Take one change; it replaces what the same object said before."""
-        body = event["object"]
-        self.events[kind, body["metadata"]["uid"]] = (event["type"], body)
+        self.events[kind, reading.uid] = (verb, reading)
 
     def add_newer(self, newer: "Batch") -> None:
         """Take all that came after this batch."""
@@ -33,7 +33,7 @@ class Batch:
             self.add_list(kind, items)
         self.events.update(newer.events)
 
-    def of(self, kind: str) -> Mapping[str, tuple[str, JsonObject]]:
+    def of(self, kind: str) -> Mapping[str, tuple[str, Any]]:
         """Return the last events of one kind by uid."""
         return {uid: event for (each, uid), event in self.events.items() if each == kind}
 
@@ -49,16 +49,16 @@ class Inbox:
         self._filled = threading.Condition()
         self._is_closed = False
 
-    def put_list(self, kind: str, items: list[JsonObject]) -> None:
+    def put_list(self, kind: str, items: Sequence[Reading]) -> None:
         """Add a whole list."""
         with self._filled:
             self._batch.add_list(kind, items)
             self._filled.notify()
 
-    def put_event(self, kind: str, event: JsonObject) -> None:
+    def put_event(self, kind: str, verb: str, reading: Reading) -> None:
         """Add one change."""
         with self._filled:
-            self._batch.add_event(kind, event)
+            self._batch.add_event(kind, verb, reading)
             self._filled.notify()
 
     def wait(self, timeout_s: float) -> bool:

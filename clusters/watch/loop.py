@@ -14,7 +14,7 @@ from clusters.models import Cluster
 from clusters.watch.hints import Hints
 from clusters.watch.inbox import Batch, Inbox
 from clusters.watch.inventory import Catalogue
-from clusters.watch.mirror import Mirror, sources
+from clusters.watch.mirror import Mirror, reader_for, sources
 from clusters.watch.prober import Prober
 from clusters.watch.reflector import Reflector
 from portal.core import clock
@@ -71,7 +71,10 @@ class ClusterLoop(threading.Thread):
         self._mirror = Mirror(cluster, catalogue)
         self._gateway = Gateway(cluster)
         self._pulse = Pulse(self._gateway, cluster=cluster.name)
-        self._reflectors = [Reflector(self._gateway, source, self._inbox, cluster=cluster.name) for source in sources()]
+        reader = reader_for(catalogue)
+        self._reflectors = [
+            Reflector(self._gateway, source, reader, self._inbox, cluster=cluster.name) for source in sources()
+        ]
         self._prober = Prober(self._gateway, cluster)
         self._threads: list[Pulse | Reflector | Prober] = [self._pulse, *self._reflectors, self._prober]
         self._pending = Batch()

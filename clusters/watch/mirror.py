@@ -7,22 +7,21 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from clusters.k8s.values import JsonObject
 from clusters.manifests import names
 from clusters.models import Cluster
-from clusters.watch.diagnose import ObjectView, PodView, Trouble, object_view, pod_view, warning_of
+from clusters.watch.diagnose import PodView, Trouble
 from clusters.watch.foreign import ForeignUsage
 from clusters.watch.hints import RECONCILE, RUN_CYCLE
 from clusters.watch.inbox import Batch
-from clusters.watch.inventory import Catalogue, NodeView, node_view
+from clusters.watch.inventory import Catalogue, NodeView
 from clusters.watch.node_table import NodeTable
 from clusters.watch.object_table import ClaimTable, ObjectTable
-from clusters.watch.pod_table import PodTable, explained, is_ours
+from clusters.watch.pod_table import PodTable, explained
+from clusters.watch.reading import OBJECT_KINDS, ForeignPod, Reader, WarningView
 from clusters.watch.reflector import Source
 from portal.core import clock
 from portal.core.publish import publish
 
-_OBJECT_KINDS = {"jobs": "Job", "deployments": "Deployment", "statefulsets": "StatefulSet"}
 # Kinds that came after a cluster's rights may have been granted: without them the rest is still heard.
 _ADDED_KINDS = frozenset({"statefulsets"})
 # Warnings that came before the object they are about; the oldest are forgotten.
@@ -35,10 +34,15 @@ def sources() -> list[Source]:
     return [
         Source("nodes"),
         Source("pods"),  # all of them: foreign ones take room on the nodes too
-        *(Source(kind, labels=ours, is_essential=kind not in _ADDED_KINDS) for kind in _OBJECT_KINDS),
+        *(Source(kind, labels=ours, is_essential=kind not in _ADDED_KINDS) for kind in OBJECT_KINDS),
         Source("events", fields="type=Warning", is_essential=False),
         Source("persistentvolumeclaims", is_essential=False),
     ]
+
+
+def reader_for(catalogue: Catalogue) -> Reader:
+    """Return what reads the objects of a cluster with these flavors and levels."""
+    return Reader(settings.MUSTER_DOMAIN, _our_labels(), catalogue)
 
 
 class Mirror:
@@ -50,13 +54,11 @@ class Mirror:
     def __init__(self, cluster: Cluster, catalogue: Catalogue) -> None:
         self._cluster = cluster
         self._catalogue = catalogue
-        self._domain = settings.MUSTER_DOMAIN
-        self._labels = _our_labels()
         self._foreign = ForeignUsage()
         self._warnings: OrderedDict[str, Trouble] = OrderedDict()
         self._nodes = NodeTable(cluster.pk, catalogue)
         self._pods = PodTable(cluster.pk)
-        self._objects = {kind: ObjectTable(cluster.pk, name) for kind, name in _OBJECT_KINDS.items()}
+        self._objects = {kind: ObjectTable(cluster.pk, name) for kind, name in OBJECT_KINDS.items()}
         self._claims = ClaimTable(cluster.pk)
         self._compares_all_nodes = True
 
@@ -90,38 +92,33 @@ class Mirror:
         """Return whether pods of ours changed, and the nodes on which foreign usage did."""
         changed, touched = False, set[str]()
         if "pods" in batch.lists:
-            items = batch.lists["pods"]
-            touched |= self._foreign.replace(item for item in items if not self._is_ours(item))
-            views = [self._pod(item) for item in items if self._is_ours(item)]
+            pods = batch.lists["pods"]
+            touched |= self._foreign.replace(pod for pod in pods if isinstance(pod, ForeignPod))
+            views = self._explained(pods)
             changed |= self._pods.forget(self._pods.absent_from(views), now)
             changed |= self._pods.write(views, now=now)
         events = batch.of("pods")
-        alive = [body for kind, body in events.values() if kind != "DELETED"]
-        deleted = [body for kind, body in events.values() if kind == "DELETED"]
-        for body in alive:
-            touched |= self._foreign.drop(body["metadata"]["uid"]) if self._is_ours(body) else self._foreign.put(body)
-        for body in deleted:
-            touched |= self._foreign.drop(body["metadata"]["uid"])
-        lost = [body["metadata"]["uid"] for body in alive if not self._is_ours(body)]
-        changed |= self._pods.forget(lost, now)
-        changed |= self._pods.write(
-            [self._pod(body) for body in alive if self._is_ours(body)],
-            ended=[self._pod(body) for body in deleted if self._is_ours(body)],
-            now=now,
-        )
+        alive = [pod for verb, pod in events.values() if verb != "DELETED"]
+        deleted = [pod for verb, pod in events.values() if verb == "DELETED"]
+        for pod in alive:
+            touched |= self._foreign.put(pod) if isinstance(pod, ForeignPod) else self._foreign.drop(pod.uid)
+        for pod in deleted:
+            touched |= self._foreign.drop(pod.uid)
+        changed |= self._pods.forget([pod.uid for pod in alive if isinstance(pod, ForeignPod)], now)
+        changed |= self._pods.write(self._explained(alive), ended=self._explained(deleted), now=now)
         return changed, touched
 
     def _apply_objects(self, batch: Batch, now: datetime) -> bool:
         changed = False
         for kind, table in self._objects.items():
             if kind in batch.lists:
-                views = [self._object(table.kind, item) for item in batch.lists[kind]]
+                views = batch.lists[kind]
                 changed |= table.forget(table.absent_from(views), now)
                 changed |= table.write(views, self._warnings, now)
             events = batch.of(kind)
-            alive = [self._object(table.kind, body) for verb, body in events.values() if verb != "DELETED"]
+            alive = [view for verb, view in events.values() if verb != "DELETED"]
             changed |= table.write(alive, self._warnings, now)
-            changed |= table.forget([uid for uid, (verb, _body) in events.items() if verb == "DELETED"], now)
+            changed |= table.forget([uid for uid, (verb, _view) in events.items() if verb == "DELETED"], now)
         return changed
 
     def _apply_nodes(self, batch: Batch, touched: Iterable[str], now: datetime) -> bool:
@@ -130,10 +127,9 @@ class Mirror:
         present = self._nodes.present()
         gone: set[str] = set()
         if "nodes" in batch.lists:
-            views = {view.name: view for view in map(self._node, batch.lists["nodes"])}
+            views = {view.name: view for view in batch.lists["nodes"]}
             gone = present.keys() - views.keys()
-        for verb, body in batch.of("nodes").values():
-            view = self._node(body)
+        for verb, view in batch.of("nodes").values():
             if verb != "DELETED":
                 views[view.name] = view
                 gone.discard(view.name)
@@ -152,48 +148,34 @@ class Mirror:
         kind = "persistentvolumeclaims"
         changed = self._claims.replace(batch.lists[kind]) if kind in batch.lists else False
         events = batch.of(kind).values()
-        changed |= self._claims.forget(body for verb, body in events if verb == "DELETED")
-        return self._claims.write(body for verb, body in events if verb != "DELETED") or changed
+        changed |= self._claims.forget(claim for verb, claim in events if verb == "DELETED")
+        return self._claims.write([claim for verb, claim in events if verb != "DELETED"]) or changed
 
     def _keep_warnings(self, batch: Batch) -> None:
-        for item in _events_in(batch):
-            if warning := warning_of(item):
-                uid, trouble = warning
-                self._warnings[uid] = trouble
-                self._warnings.move_to_end(uid)
+        for warning in _warnings_in(batch):
+            self._warnings[warning.about] = warning.trouble
+            self._warnings.move_to_end(warning.about)
         while len(self._warnings) > _MAX_WARNINGS:
             self._warnings.popitem(last=False)
 
     def _apply_warnings(self, batch: Batch, now: datetime) -> bool:
-        news = {uid: self._warnings[uid] for uid, _trouble in filter(None, map(warning_of, _events_in(batch)))}
+        about = {warning.about for warning in _warnings_in(batch)}
+        news = {uid: self._warnings[uid] for uid in about & self._warnings.keys()}
         changed = self._pods.warn(news, now)
         for table in self._objects.values():
             changed |= table.warn(news, now)
         return changed
 
-    def _is_ours(self, body: JsonObject) -> bool:
-        return is_ours(body, self._labels)
-
-    def _pod(self, body: JsonObject) -> PodView:
-        view = pod_view(body, domain=self._domain, gpu_resources=self._catalogue.gpu_resources)
-        return explained(view, self._warnings)
-
-    def _object(self, kind: str, body: JsonObject) -> ObjectView:
-        return object_view(kind, body, domain=self._domain)
-
-    def _node(self, body: JsonObject) -> NodeView:
-        return node_view(body, self._catalogue.flavors)
+    def _explained(self, pods: Iterable[PodView | ForeignPod]) -> list[PodView]:
+        """Return our pods, with what events say of them."""
+        return [explained(pod, self._warnings) for pod in pods if isinstance(pod, PodView)]
 
 
 def _our_labels() -> Mapping[str, str]:
     return {names.label(settings.MUSTER_DOMAIN, "installation"): settings.MUSTER_INSTALLATION}
 
 
-def _events_in(batch: Batch) -> list[JsonObject]:
-    """Return the event objects, oldest first, so that the newest about an object wins."""
-    items = batch.lists.get("events", []) + [body for verb, body in batch.of("events").values() if verb != "DELETED"]
-    return sorted(items, key=_when)
-
-
-def _when(event: JsonObject) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+def _warnings_in(batch: Batch) -> list[WarningView]:
+    """Return the warnings, oldest first, so that the newest about an object wins."""
+    told = batch.lists.get("events", []) + [event for verb, event in batch.of("events").values() if verb != "DELETED"]
+    return sorted((event for event in told if event.about), key=lambda event: event.at)

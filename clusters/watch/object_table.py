@@ -1,15 +1,16 @@
 """Rows of our Jobs, StatefulSets and Deployments, and of volume claims, kept in line with one cluster."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 
-from clusters.k8s.values import JsonObject
 from clusters.models import ObservedObject, PersistentClaim
 from clusters.watch.diagnose import ObjectView, Trouble
+from clusters.watch.reading import ClaimView
 
 _COLUMNS = [column.name for column in fields(ObjectView)]
 _UPDATED = [*(name for name in _COLUMNS if name != "uid"), "seen_at", "gone_at"]
+_CLAIM_COLUMNS = [column.name for column in fields(ClaimView) if column.name != "uid"]
 _BATCH = 500
 
 
@@ -73,23 +74,24 @@ class ClaimTable:
         self._cluster_id = cluster_id
         self._uids: dict[tuple[str, str], str] = {}
 
-    def replace(self, items: Iterable[JsonObject]) -> bool:
+    def replace(self, claims: Sequence[ClaimView]) -> bool:
         """Take the whole list."""
-        items = list(items)
-        names = {_place(item) for item in items}
+        names = {_place(claim) for claim in claims}
         for row in PersistentClaim.objects.filter(cluster_id=self._cluster_id):
             if (row.namespace, row.name) not in names:
                 row.delete()
-        return self.write(items)
+        return self.write(claims)
 
-    def write(self, items: Iterable[JsonObject]) -> bool:
+    def write(self, claims: Sequence[ClaimView]) -> bool:
         """Write claims as they are now."""
-        rows = [self._row(item) for item in items]
-        if not rows:
+        if not claims:
             return False
-        self._uids |= {(row.namespace, row.name): uid for row, uid in rows}
+        self._uids |= {_place(claim): claim.uid for claim in claims}
         PersistentClaim.objects.bulk_create(
-            [row for row, _uid in rows],
+            [
+                PersistentClaim(cluster_id=self._cluster_id, **{name: getattr(claim, name) for name in _CLAIM_COLUMNS})
+                for claim in claims
+            ],
             batch_size=_BATCH,
             update_conflicts=True,
             unique_fields=["cluster", "namespace", "name"],
@@ -97,39 +99,21 @@ class ClaimTable:
         )
         return True
 
-    def forget(self, items: Iterable[JsonObject]) -> bool:
+    def forget(self, claims: Iterable[ClaimView]) -> bool:
         """Delete the rows of deleted claims, unless a new claim took the name."""
         changed = 0
-        for item in items:
-            place = _place(item)
-            if self._uids.get(place) == item["metadata"]["uid"]:
+        for claim in claims:
+            place = _place(claim)
+            if self._uids.get(place) == claim.uid:
                 del self._uids[place]
                 namespace, name = place
                 rows = PersistentClaim.objects.filter(cluster_id=self._cluster_id, namespace=namespace, name=name)
                 changed += rows.delete()[0]
         return bool(changed)
 
-    def _row(self, item: JsonObject) -> tuple[PersistentClaim, str]:
-        spec, status = item.get("spec") or {}, item.get("status") or {}
-        namespace, name = _place(item)
-        size = (status.get("capacity") or {}).get("storage") or (
-            (spec.get("resources") or {}).get("requests") or {}
-        ).get("storage")
-        row = PersistentClaim(
-            cluster_id=self._cluster_id,
-            namespace=namespace,
-            name=name,
-            access_modes=spec.get("accessModes") or [],
-            phase=(status.get("phase") or "")[:12],
-            size=str(size or "")[:40],
-            storage_class=spec.get("storageClassName") or "",
-        )
-        return row, item["metadata"]["uid"]
 
-
-def _place(item: JsonObject) -> tuple[str, str]:
-    metadata = item["metadata"]
-    return metadata.get("namespace") or "", metadata["name"]
+def _place(claim: ClaimView) -> tuple[str, str]:
+    return claim.namespace, claim.name
 
 
 def _warned(view: ObjectView, warnings: Mapping[str, Trouble]) -> ObjectView:

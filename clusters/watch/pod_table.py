@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 
-from clusters.k8s.values import JsonObject
 from clusters.models import ObservedPod
 from clusters.watch.diagnose import PodView, Trouble
 
@@ -93,9 +92,3 @@ def explained(view: PodView, warnings: Mapping[str, Trouble]) -> PodView:
 def concerns_bound(trouble: Trouble) -> bool:
     """Return whether a warning speaks of a pod that has a node; the scheduler's is out of date then."""
     return trouble.reason != "FailedScheduling"
-
-
-def is_ours(body: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Return whether the object carries these labels."""
-    carried = body["metadata"].get("labels") or {}
-    return all(carried.get(key) == value for key, value in labels.items())

@@ -4,12 +4,14 @@ import random
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from clusters.k8s.gateway import Gateway, WatchStream
 from clusters.k8s.values import GatewayError, Gone, Unreachable
 from clusters.watch.inbox import Inbox
+from clusters.watch.reading import Reader
 
 log = structlog.get_logger(__name__)
 
@@ -33,12 +35,13 @@ class Source:
 class Reflector(threading.Thread):
     """Fills the inbox with lists and changes of one source. It touches no database."""
 
-    def __init__(self, gateway: Gateway, source: Source, inbox: Inbox, *, cluster: str) -> None:
+    def __init__(self, gateway: Gateway, source: Source, reader: Reader, inbox: Inbox, *, cluster: str) -> None:
         super().__init__(name=f"reflect-{cluster}-{source.kind}", daemon=True)
         self.source = source
         self.is_live = False
         self.error = ""
         self._gateway = gateway
+        self._reader = reader
         self._inbox = inbox
         self._log = log.bind(cluster=cluster, kind=source.kind)
         self._version = ""
@@ -70,12 +73,14 @@ class Reflector(threading.Thread):
             stream.close()
 
     def _list(self) -> None:
-        listed = self._gateway.list(self.source.kind, labels=self.source.labels, fields=self.source.fields)
+        source = self.source
         # The version of the list itself: those of its items are older, in no order.
-        version = listed["metadata"]["resourceVersion"]
+        items, version = self._gateway.read_list(
+            source.kind, partial(self._reader.read, source.kind), labels=source.labels, fields=source.fields
+        )
         if not version:
-            raise Unreachable(f"the list of {self.source.kind} has no version")
-        self._inbox.put_list(self.source.kind, listed["items"])
+            raise Unreachable(f"the list of {source.kind} has no version")
+        self._inbox.put_list(source.kind, items)
         self._version = version
 
     def _follow(self) -> None:
@@ -94,7 +99,8 @@ class Reflector(threading.Thread):
             for event in stream if not self._stopping.is_set() else ():
                 self._failures = 0
                 if event["type"] in _CHANGES:
-                    self._inbox.put_event(source.kind, event)
+                    reading = self._reader.read(source.kind, event["object"])
+                    self._inbox.put_event(source.kind, event["type"], reading)
                 # Bookmarks carry nothing but a newer version to resume from.
                 self._version = event["object"]["metadata"].get("resourceVersion") or self._version
         finally:

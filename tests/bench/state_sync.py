@@ -6,16 +6,17 @@ pages of the same pods in turn with ours, from the answer's bytes to the values 
 """
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.request import urlopen
 
+import orjson
 from django.conf import settings
 from kubernetes.client import ApiClient
 
@@ -24,7 +25,9 @@ from clusters.models import Node, ObservedPod
 from clusters.watch.diagnose import pod_view
 from clusters.watch.inbox import Batch
 from clusters.watch.inventory import Catalogue, FlavorSelector
-from clusters.watch.mirror import Mirror, sources
+from clusters.watch.mirror import Mirror, reader_for, sources
+from clusters.watch.process import calm_collector
+from clusters.watch.reading import Reader
 from tests import factories
 from tests.bench.supply import PRODUCT
 
@@ -45,12 +48,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         cluster = factories.make_cluster("large", server=url)
         selector = FlavorSelector(flavor.pk, flavor.name, flavor.label_key, PRODUCT, flavor.resource_name)
         with Gateway(cluster) as gateway:
-            mirror = Mirror(cluster, Catalogue((selector,), ("topology/rack",)))
+            catalogue = Catalogue((selector,), ("topology/rack",))
+            mirror, reader = Mirror(cluster, catalogue), reader_for(catalogue)
+            calm_collector()
             began = time.perf_counter()
-            listed_s = _cold(gateway, mirror)
+            listed_s = _cold(gateway, reader, mirror)
             cold_s = time.perf_counter() - began
             _check_rows(args)
-            event_us = _events(gateway, mirror)
+            event_us = _events(gateway, reader, mirror)
             rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # before the typed client takes its own
             typed = _against_typed(url, selector.resource_name)
     return {
@@ -75,12 +80,13 @@ def _served(nodes: int, pods: int) -> Iterator[str]:
             process.terminate()
 
 
-def _cold(gateway: Gateway, mirror: Mirror) -> float:
+def _cold(gateway: Gateway, reader: Reader, mirror: Mirror) -> float:
     """List and write all; return how much of it the lists took."""
     began = time.perf_counter()
     batch = Batch()
     for source in sources():
-        batch.add_list(source.kind, gateway.list(source.kind, labels=source.labels)["items"])
+        items, _version = gateway.read_list(source.kind, partial(reader.read, source.kind), labels=source.labels)
+        batch.add_list(source.kind, items)
     listed_s = time.perf_counter() - began
     mirror.load()
     mirror.apply(batch)
@@ -93,12 +99,12 @@ def _check_rows(args: argparse.Namespace) -> None:
         raise AssertionError(f"not all rows were written: {written}")
 
 
-def _events(gateway: Gateway, mirror: Mirror) -> float:
+def _events(gateway: Gateway, reader: Reader, mirror: Mirror) -> float:
     """Return microseconds an event: stream, batch and rows, all changes in one batch as a busy second brings them."""
     began = time.perf_counter()
     batch = Batch()
     for event in gateway.watch("pods", resource_version="1", timeout_s=EVENTS):
-        batch.add_event("pods", event)
+        batch.add_event("pods", event["type"], reader.read("pods", event["object"]))
     mirror.apply(batch)
     spent_us = (time.perf_counter() - began) * 1e6
     changed = ObservedPod.objects.filter(restarts=1).count()
@@ -114,7 +120,7 @@ def _against_typed(url: str, gpu_resource: str) -> dict[str, float]:
     client = ApiClient()
 
     def raw() -> None:
-        for item in json.loads(page)["items"]:
+        for item in orjson.loads(page)["items"]:
             pod_view(item, domain=settings.MUSTER_DOMAIN, gpu_resources=(gpu_resource,))
 
     def typed() -> None:

@@ -2,13 +2,12 @@
 
 A quarter of the pods are ours, in Jobs of four workers; the others are six daemons on every node, as monitoring,
 network and storage need them. Objects carry what a real API server sends with them (conditions, volumes, container
-statuses, the notes on who set which field), 3 to 4 kB a pod. Pages are made when they are asked for, each from a
-template, so that the server costs little beside what is measured.
+statuses, the notes on who set which field), 4 kB a pod. All pages are made before the first is asked for, so that the
+server costs little beside what is measured.
 """
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
 GANG = 4  # workers of a Job, with 2 GPUs each
 RACK = 16  # nodes
+PAGE = 500  # objects
 _SINCE = "2026-11-30T08:00:00Z"
 _LISTED = 5_000_000  # version of every list; events come after it
 Json = dict[str, Any]
@@ -35,11 +35,13 @@ class Supply:
         self._our_text = _template(self._our_pod())
         self._foreign_text = _template(self._foreign_pod())
         self._job_text = _template(self._job())
+        self._pages: dict[tuple[str, int], bytes] = {}
         self.kinds: dict[str, tuple[int, Callable[[int], str]]] = {
             "nodes": (nodes, self.node),
             "pods": (pods, self.pod),
             "jobs": (self.ours // GANG, self.job),
             "deployments": (0, self.job),
+            "statefulsets": (0, self.job),
             "events": (0, self.job),
             "persistentvolumeclaims": (0, self.job),
         }
@@ -69,8 +71,17 @@ class Supply:
             lines.append(f'{{"type":"MODIFIED","object":{body}}}\n'.encode())
         return lines
 
+    def prepare(self) -> None:
+        """Make all pages of the usual size."""
+        for kind, (total, _make) in self.kinds.items():
+            for first in range(0, max(total, 1), PAGE):
+                self._pages[kind, first] = self._page(kind, first, PAGE)
+
     def page(self, kind: str, first: int, limit: int) -> bytes:
         """Return one page of a list."""
+        return (limit == PAGE and self._pages.get((kind, first))) or self._page(kind, first, limit)
+
+    def _page(self, kind: str, first: int, limit: int) -> bytes:
         total, make = self.kinds[kind]
         last = min(total, first + limit)
         token = f',"continue":"{last}"' if last < total else ""
@@ -140,7 +151,7 @@ class Supply:
 
 
 def _metadata(kind: str, name: str, labels: Json) -> Json:
-    fields = {f"f:field-{index}": {".": {}, "f:name": {}, "f:value": {}} for index in range(14)}
+    fields: Json = {f"f:field-{index}": {".": {}, "f:name": {}, "f:value": {}} for index in range(14)}
     notes = [
         {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": _SINCE, "fieldsV1": fields}
         for manager in ("kube-controller-manager", "kubelet")
@@ -244,10 +255,11 @@ def main() -> None:
     parser.add_argument("--installation", required=True)
     args = parser.parse_args()
     Handler.supply = Supply(args.nodes, args.pods, args.domain, args.installation)
+    Handler.supply.prepare()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

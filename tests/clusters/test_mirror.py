@@ -18,7 +18,7 @@ from clusters.models import (
 from clusters.watch import mirror as mirror_module
 from clusters.watch.inbox import Batch
 from clusters.watch.inventory import Catalogue, FlavorSelector
-from clusters.watch.mirror import Mirror
+from clusters.watch.mirror import Mirror, reader_for
 from tests.clusters.documents import DOMAIN, PRODUCT, Json, claim, job, node, pod, warning
 
 pytestmark = pytest.mark.django_db
@@ -36,8 +36,13 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def catalogue(flavor: ResourceFlavor) -> Catalogue:
-    selector = FlavorSelector(flavor.pk, flavor.name, flavor.label_key, flavor.label_value, flavor.resource_name)
-    return Catalogue((selector,), ("topology/rack",))
+    return written_catalogue()
+
+
+def written_catalogue() -> Catalogue:
+    rows = ResourceFlavor.objects.all()
+    selectors = (FlavorSelector(row.pk, row.name, row.label_key, row.label_value, row.resource_name) for row in rows)
+    return Catalogue(tuple(selectors), ("topology/rack",))
 
 
 @pytest.fixture
@@ -53,17 +58,15 @@ def fresh(cluster: Cluster, catalogue: Catalogue) -> Mirror:
 
 def lists(**items: list[Json]) -> Batch:
     """A batch of complete lists; the essential kinds that are not named are empty."""
-    batch = Batch()
-    for kind in ("nodes", "pods", "jobs", "deployments"):
-        batch.add_list(kind, items.pop(kind, []))
-    for kind, found in items.items():
-        batch.add_list(kind, found)
+    batch, reader = Batch(), reader_for(written_catalogue())
+    for kind in {"nodes", "pods", "jobs", "deployments", *items}:
+        batch.add_list(kind, [reader.read(kind, body) for body in items.get(kind, [])])
     return batch
 
 
 def event(kind: str, verb: str, body: Json) -> Batch:
     batch = Batch()
-    batch.add_event(kind, {"type": verb, "object": body})
+    batch.add_event(kind, verb, reader_for(written_catalogue()).read(kind, body))
     return batch
 
 
@@ -265,3 +268,14 @@ def test_a_batch_that_failed_half_way_is_applied_whole_by_the_next_try(
 
 def test_labels_follow_the_domain_of_the_installation() -> None:
     assert mirror_module.sources()[2].labels == f"{DOMAIN}/installation=default"
+
+
+def test_a_storm_of_warnings_is_no_error_and_the_newest_are_kept(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_module, "_MAX_WARNINGS", 2)
+    pods = [pod(f"m-{number}", run="r1") for number in range(3)]
+    storm = [warning(f"uid-m-{number}", "FailedScheduling", f"no room {number}") for number in range(3)]
+    mirror.apply(lists(pods=pods, events=storm))
+
+    assert ObservedPod.objects.exclude(message="").count() == 2

@@ -4,6 +4,7 @@ from typing import Any
 
 from clusters.watch.foreign import ForeignShare, ForeignUsage
 from clusters.watch.inventory import FlavorSelector
+from clusters.watch.reading import ForeignPod
 from clusters.watch.usage import requests_of, usage_of
 from tests.clusters.documents import PRODUCT, pod
 
@@ -42,14 +43,19 @@ def test_only_a_bound_pod_that_has_not_ended_takes_room() -> None:
     assert usage_of(pod("p", node="n1", phase="Succeeded")) is None
 
 
+def foreign(name: str, **about: Any) -> ForeignPod:
+    body = pod(name, **about)
+    return ForeignPod(body["metadata"]["uid"], usage_of(body))
+
+
 def test_foreign_usage_follows_pods_as_they_come_change_and_go() -> None:
     usage = ForeignUsage()
 
-    assert usage.put(pod("a", node="n1", gpus=3, phase="Running")) == {"n1"}
-    assert usage.put(pod("a", node="n1", gpus=3, phase="Running", version=2)) == set()
-    assert usage.put(pod("b", node="n1", phase="Running")) == {"n1"}
+    assert usage.put(foreign("a", node="n1", gpus=3, phase="Running")) == {"n1"}
+    assert usage.put(foreign("a", node="n1", gpus=3, phase="Running", version=2)) == set()
+    assert usage.put(foreign("b", node="n1", phase="Running")) == {"n1"}
     assert usage.share("n1", [H100]) == ForeignShare(4000, 8192, 2, {7: 3})
-    assert usage.put(pod("a", node="n1", gpus=3, phase="Failed")) == {"n1"}
+    assert usage.put(foreign("a", node="n1", gpus=3, phase="Failed")) == {"n1"}
     assert usage.share("n1", [H100]) == ForeignShare(2000, 4096, 1, {})
     assert usage.drop("uid-b") == {"n1"}
     assert usage.share("n1", [H100]) == ForeignShare()
@@ -57,7 +63,7 @@ def test_foreign_usage_follows_pods_as_they_come_change_and_go() -> None:
 
 def test_a_new_list_of_foreign_pods_clears_nodes_that_it_does_not_name() -> None:
     usage = ForeignUsage()
-    usage.put(pod("a", node="n1", gpus=1))
+    usage.put(foreign("a", node="n1", gpus=1))
 
-    assert usage.replace([pod("b", node="n2", gpus=2)]) == {"n1", "n2"}
+    assert usage.replace([foreign("b", node="n2", gpus=2)]) == {"n1", "n2"}
     assert usage.share("n1", [H100]) == ForeignShare()

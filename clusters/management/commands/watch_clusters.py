@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from clusters.watch.process import WatchProcess
+from clusters.watch.process import WatchProcess, calm_collector
 
 
 class Command(BaseCommand):
@@ -29,4 +29,5 @@ class Command(BaseCommand):
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
+        calm_collector()
         WatchProcess(options["cluster"]).run(stopping)
