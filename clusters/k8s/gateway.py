@@ -12,7 +12,7 @@ import orjson
 from clusters.k8s import logs
 from clusters.k8s.client import ByteStream, Client, Query
 from clusters.k8s.connection import ClusterAccess, Connection
-from clusters.k8s.values import Gone, JsonObject, NotFound, Unreachable, error_of
+from clusters.k8s.values import GatewayError, Gone, JsonObject, NotFound, Unreachable, error_of
 
 # Where each kind lives, and whether in a namespace.
 _PATHS: Mapping[str, tuple[str, bool]] = {
@@ -160,6 +160,14 @@ class Gateway:
     def date(self) -> str:
         """Return the server's time of day as an HTTP date, in whole seconds; empty when it tells none."""
         return self._client.date("/version")
+
+    def is_ready(self) -> bool:
+        """Return whether the server says that it has read all that it decides by, the rights of accounts among it."""
+        try:
+            self._client.date("/readyz")  # answered by a word, not by JSON
+        except GatewayError:
+            return False
+        return True
 
     def group_versions(self) -> frozenset[str]:
         """Return which API groups the server knows: "batch/v1", ... The core group is not among them."""

@@ -64,8 +64,12 @@ def _version(numbers: Numbers) -> Told:
     told = {"version": numbers["version"], "oldest": numbers["oldest"]}
     if numbers.get("is_old"):
         return Told(
-            _("Kubernetes %(version)s is too old: %(oldest)s is the oldest that can start gangs.") % told,
-            advice=_("Upgrade the cluster before work is placed there."),
+            _(
+                "Kubernetes %(version)s is too old, so nothing is placed here: "
+                "%(oldest)s is the oldest that can start gangs."
+            )
+            % told,
+            advice=_("Upgrade the cluster; work is placed there again by itself."),
         )
     return Told(_("Kubernetes %(version)s; %(oldest)s is the oldest that works.") % told)
 

@@ -1,15 +1,13 @@
 """What the API server says about itself: version, clock, and which engines it knows."""
 
-import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
+from clusters.manifests.versions import OLDEST, is_too_old, minor_of
 from clusters.models import Severity
 from clusters.services.findings import Finding
 
-# The first with scheduling gates and pods whose affinity may change while they stand at one, for good.
-OLDEST = (1, 30)
 MOST_SKEW_S = 5.0
 NATIVE_GANGS = "scheduling.k8s.io/v1beta1"
 # API group -> the engine that brings it.
@@ -19,10 +17,9 @@ ENGINES = {"kueue.x-k8s.io": "Kueue", "scheduling.volcano.sh": "Volcano", "sched
 def version(document: Mapping[str, object]) -> Finding:
     """Refuse what is older than the mechanism that starts gangs."""
     text = str(document.get("gitVersion") or "")
-    found = re.match(r"v?(\d+)\.(\d+)", text)
-    if found is None:
+    if minor_of(text) is None:
         return Finding("version", Severity.UNKNOWN, {"version": text[:60]})
-    is_old = (int(found[1]), int(found[2])) < OLDEST
+    is_old = is_too_old(text)
     numbers = {"version": text[:60], "oldest": ".".join(map(str, OLDEST)), "is_old": is_old}
     return Finding("version", Severity.PROBLEM if is_old else Severity.OK, numbers)
 

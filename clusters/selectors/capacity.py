@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import Coalesce, Greatest
 
+from clusters.manifests.versions import TOO_OLD
 from clusters.models import Cluster, NodeAccelerator
 
 
@@ -65,7 +66,7 @@ def sum_by_flavor(groups: Iterable[Iterable[FlavorCapacity]]) -> list[FlavorCapa
 
 def free_by_cluster(now: datetime) -> dict[int, list[FlavorCapacity]]:
     """Return the sums by flavor of each enabled cluster that has GPUs, by the cluster's id. One query."""
-    takes_pods = Q(node__is_ready=True, node__is_cordoned=False) & ~stale_clusters(now, "node__cluster__")
+    takes_pods = Q(node__is_ready=True, node__is_cordoned=False) & ~closed_clusters(now, "node__cluster__")
     free = Greatest(F("allocatable") - F("held") - F("foreign"), 0)
     rows = (
         # A flavor that a node has lost keeps its row, at zero: it is no node of that flavor any more.
@@ -96,6 +97,11 @@ def stale_clusters(now: datetime, prefix: str = "") -> Q:
         | Q(**{f"{prefix}synced_at": None})
         | Q(**{f"{prefix}heard_at__lt": _heard_since(now)})
     )
+
+
+def closed_clusters(now: datetime, prefix: str = "") -> Q:
+    """The condition that nothing is placed on a cluster: it was not heard of lately, or its Kubernetes is too old."""
+    return stale_clusters(now, prefix) | Q(**{f"{prefix}kubernetes_version__regex": TOO_OLD})
 
 
 def _heard_since(now: datetime) -> datetime:

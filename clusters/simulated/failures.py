@@ -50,9 +50,13 @@ class Failures:
 
     def denies(self, act: Act) -> bool:
         """Whether the authorizer says no, in a review as well as in earnest."""
-        if asyncio.get_running_loop().time() < self.rightless_until:
+        if not self.has_read_its_roles():
             return True
         return any(all(getattr(act, key) == value for key, value in rule.items()) for rule in self.denied)
+
+    def has_read_its_roles(self) -> bool:
+        """A server is not ready before."""
+        return asyncio.get_running_loop().time() >= self.rightless_until
 
     def forget_rights(self, seconds: float) -> None:
         self.rightless_until = asyncio.get_running_loop().time() + seconds

@@ -130,7 +130,8 @@ class Server:
         if path == "/version":
             return _json(self._world.version())
         if path in _OPEN_PATHS:
-            return web.Response(text="ok")
+            is_ready = path != "/readyz" or self._world.failures.has_read_its_roles()
+            return web.Response(text="ok") if is_ready else web.Response(status=500, text="informer-sync failed")
         if request.method == "POST" and (ask := review(path)):
             return _json(ask(self._world.failures, request[_USER], await _body(request)), 201)
         document = discovery(path)

@@ -6,6 +6,8 @@ from django.conf import settings
 PASS_S: float = settings.MUSTER_PASS_S
 # T1: all pods of the gang stand at the gate.
 GATHER_S: float = settings.MUSTER_GATHER_S
+# A server that is ready may still learn of a right that was granted just now.
+RIGHTS_S = 3.0
 # T2: all released pods are bound to their nodes.
 BIND_S: float = settings.MUSTER_BIND_S
 # T3: all run. Images of tens of gigabytes take minutes.

@@ -41,7 +41,7 @@ def create(view: View, gateway: Gateway) -> None:
         if not _is_same(made, body):
             return stop.begin(view, stop.again("another object has this name"))
     except (Refused, Invalid, NotFound) as refusal:
-        return _refused(view, refusal)
+        return _refused(view, gateway, refusal)
     return advance(view, step=Step.CREATED, due_s=0, object_uid=made["metadata"]["uid"])
 
 
@@ -55,7 +55,7 @@ def attach(view: View, gateway: Gateway) -> None:
             if not _is_owned(found, view.attempt.object_uid):  # else made by an earlier try of this same step
                 return stop.begin(view, stop.again(f"another object of {kind} has this name"))
         except (Refused, Invalid, NotFound) as refusal:
-            return _refused(view, refusal)
+            return _refused(view, gateway, refusal)
     return advance(view, step=Step.ATTACHED, due_s=0)
 
 
@@ -232,10 +232,39 @@ def failed_pull(pods: Sequence[ObservedPod]) -> ObservedPod | None:
     return next((pod for pod in pods if pod.reason.removeprefix("Init:") in PULL_REASONS), None)
 
 
-def _refused(view: View, refusal: GatewayError) -> None:
-    if isinstance(refusal, RightMissing) and view.step_age_s < limits.GATHER_S:
-        return advance(view, due_s=2)  # it may be a server that has not read its roles yet
-    return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=str(refusal)))
+def _refused(view: View, gateway: Gateway, refusal: GatewayError) -> None:
+    if isinstance(refusal, RightMissing) and view.step_age_s < _patience_s(gateway):
+        return advance(view, due_s=2)
+    return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=_why_refused(view, gateway, refusal)))
+
+
+def _patience_s(gateway: Gateway) -> float:
+    """How long a missing right may be a server's that has not read its roles yet."""
+    return limits.RIGHTS_S if gateway.is_ready() else limits.GATHER_S
+
+
+def _why_refused(view: View, gateway: Gateway, refusal: GatewayError) -> str:
+    """Name the namespace and what helps: where it is not there, an account with few rights is told 403, not 404."""
+    if not isinstance(refusal, RightMissing | NotFound):
+        return str(refusal)
+    namespace, cluster = view.attempt.namespace, view.attempt.cluster.name
+    is_gone = isinstance(refusal, NotFound) or _is_missing(gateway, namespace)
+    what = "is missing" if is_gone else "is missing, or Muster has no rights in it"
+    return (
+        f"The namespace {namespace} {what} on {cluster}: the cluster's administrator applies its YAML "
+        f"(page of the cluster, Spaces). {refusal}"
+    )
+
+
+def _is_missing(gateway: Gateway, namespace: str) -> bool:
+    """Whether that is known for sure; not every account may look."""
+    try:
+        gateway.get("namespaces", "", namespace)
+    except NotFound:
+        return True
+    except GatewayError:
+        return False
+    return False
 
 
 def _is_same(found: JsonObject, wanted: JsonObject) -> bool:

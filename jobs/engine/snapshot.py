@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from clusters.manifests.pods import standing_keys
+from clusters.manifests.versions import is_too_old
 from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
 from clusters.selectors.capacity import stale_cluster_ids
 from jobs.engine.taints import TaintSets
@@ -77,7 +78,7 @@ def _load() -> Loaded:
     nodes = list(Node.objects.filter(cluster__in=clusters, gone_at=None).order_by("cluster__name", "name"))
     resource_names = tuple(flavor.resource_name for flavor in flavors)
     taints = TaintSets(_tolerated_keys(resource_names))
-    hosts = _hosts(nodes, cluster_index, keys, len(levels), taints)
+    hosts = _hosts(nodes, cluster_index, keys, len(levels), taints, _closed(clusters))
     node_index = {node.pk: index for index, node in enumerate(nodes)}
     quota, queue_index = _quota(flavor_index)
     quota_flavors = {
@@ -136,8 +137,8 @@ def _hosts(
     keys: Mapping[int, Mapping[int, str]],
     levels: int,
     taints: TaintSets,
+    closed: Mapping[int, Hold],
 ) -> Hosts:
-    stale = stale_cluster_ids(clock.now())
     held = _held_by_node()
     none = (0, 0, 0)
     totals = np.array([(n.cpu_milli, n.memory_mib, n.pods) for n in nodes], dtype=np.int64).reshape(-1, 3)
@@ -153,7 +154,7 @@ def _hosts(
     return Hosts(
         ids=tuple(node.name for node in nodes),
         cluster=np.array([cluster_index[node.cluster_id] for node in nodes], dtype=np.int64),
-        hold=np.array([_hold(node, stale) for node in nodes], dtype=np.int64),
+        hold=np.array([_hold(node, closed) for node in nodes], dtype=np.int64),
         taints=np.array([taints.index_of(node.taints) for node in nodes], dtype=np.int64),
         cpu_milli=free[:, 0],
         memory_mib=free[:, 1],
@@ -174,9 +175,16 @@ def _held_by_node() -> Mapping[int, tuple[int, int, int]]:
     return {node_id: (cpu, memory, pods) for node_id, cpu, memory, pods in rows}
 
 
-def _hold(node: Node, stale: set[int]) -> Hold:
-    if node.cluster_id in stale:
-        return Hold.STALE
+def _closed(clusters: Iterable[Cluster]) -> Mapping[int, Hold]:
+    """Return the clusters that take nothing, whatever their nodes say."""
+    stale = dict.fromkeys(stale_cluster_ids(clock.now()), Hold.STALE)
+    old = [cluster.pk for cluster in clusters if is_too_old(cluster.kubernetes_version)]
+    return {**stale, **dict.fromkeys(old, Hold.TOO_OLD)}
+
+
+def _hold(node: Node, closed: Mapping[int, Hold]) -> Hold:
+    if node.cluster_id in closed:
+        return closed[node.cluster_id]
     if not node.is_ready:
         return Hold.NOT_READY
     return Hold.CORDONED if node.is_cordoned else Hold.NONE

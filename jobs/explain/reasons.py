@@ -146,6 +146,20 @@ def _cluster_stale(numbers: Numbers) -> str:
     )
 
 
+def _cluster_too_old(numbers: Numbers) -> str:
+    if not numbers["flavor"]:
+        return _("It would fit on the cluster %(cluster)s, but its Kubernetes is too old: nothing is placed there.") % (
+            numbers
+        )
+    return (
+        _(
+            "It would fit on the cluster %(cluster)s (%(free)s %(flavor)s GPUs free, it needs %(asked)s), "
+            "but the Kubernetes of that cluster is too old: nothing is placed there."
+        )
+        % numbers
+    )
+
+
 def _capacity(numbers: Numbers) -> str:
     return (
         ngettext(
@@ -207,6 +221,7 @@ _SENTENCES: dict[ReasonCode, Callable[[Numbers], str]] = {
     ReasonCode.CORDONED: _cordoned,
     ReasonCode.NOT_READY: _not_ready,
     ReasonCode.CLUSTER_STALE: _cluster_stale,
+    ReasonCode.CLUSTER_TOO_OLD: _cluster_too_old,
     ReasonCode.CAPACITY: _capacity,
     ReasonCode.FRAGMENTATION: _fragmentation,
 }

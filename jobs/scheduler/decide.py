@@ -5,25 +5,26 @@ up to the root and a place in one cluster, and takes its GPUs, CPU, memory, pod 
 worse flavor now beats waiting for a better one, and one that cannot start does not stop those behind it.
 
 Each that waits gets one reason: the first row that holds, looked at for the first flavor of its list that
-could ever start it (rows 5 to 13 are asked on the books as the cycle leaves them).
+could ever start it (rows 5 to 14 are asked on the books as the cycle leaves them).
 
-| #  | code          | holds when                                                                         |
-| -- | ------------- | ---------------------------------------------------------------------------------- |
-| 1  | blocked       | the caller says so (queue paused); its own code and numbers are passed on           |
-| 2  | accelerator   | no host in the allowed clusters offers any of the flavors                           |
-| 3  | never_fits    | on no flavor does it fit on empty, open hosts within the nominal quota              |
-| 4  | turn          | on some flavor it would have fitted when the cycle began                            |
-| 5  | quota         | its queue or a cohort above has no room for the least number of workers             |
-| 6  | cpu           | it would fit if it needed no CPU                                                    |
-| 7  | memory        | ... no CPU and no memory                                                            |
-| 8  | pods          | ... no CPU, no memory and no pod slots                                              |
-| 9  | cordoned      | it would fit if cordoned and tainted hosts were open                                |
-| 10 | not_ready     | ... and hosts that are not ready                                                    |
-| 11 | cluster_stale | ... and hosts of clusters that are not heard of                                     |
-| 12 | capacity      | the free GPUs of the hosts it may use are fewer in sum than it asks for             |
-| 13 | fragmentation | enough are free in sum, but no one place holds it                                   |
+| #  | code            | holds when                                                                         |
+| -- | --------------- | ---------------------------------------------------------------------------------- |
+| 1  | blocked         | the caller says so (queue paused); its own code and numbers are passed on          |
+| 2  | accelerator     | no host in the allowed clusters offers any of the flavors                          |
+| 3  | never_fits      | on no flavor does it fit on empty, open hosts within the nominal quota             |
+| 4  | turn            | on some flavor it would have fitted when the cycle began                           |
+| 5  | quota           | its queue or a cohort above has no room for the least number of workers            |
+| 6  | cpu             | it would fit if it needed no CPU                                                   |
+| 7  | memory          | ... no CPU and no memory                                                           |
+| 8  | pods            | ... no CPU, no memory and no pod slots                                             |
+| 9  | cordoned        | it would fit if cordoned and tainted hosts were open                               |
+| 10 | not_ready       | ... and hosts that are not ready                                                   |
+| 11 | cluster_stale   | ... and hosts of clusters that are not heard of                                    |
+| 12 | cluster_too_old | ... and hosts of clusters whose Kubernetes is too old                              |
+| 13 | capacity        | the free GPUs of the hosts it may use are fewer in sum than it asks for            |
+| 14 | fragmentation   | enough are free in sum, but no one place holds it                                  |
 
-What the user can change comes before what the administrator can (6-8 before 9-11), and both before waiting.
+What the user can change comes before what the administrator can (6-8 before 9-12), and both before waiting.
 """
 
 from typing import NamedTuple

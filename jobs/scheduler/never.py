@@ -58,7 +58,7 @@ class NeverFinder:
     def _most_workers(self, shape: Shape, level: int) -> int:
         key = (shape, level)
         if key not in self._best:
-            self._best[key] = self._books.fits.probe(shape, self._books.ledger.empty, Opening.STALE).best(level)
+            self._best[key] = self._books.fits.probe(shape, self._books.ledger.empty, Opening.TOO_OLD).best(level)
         return self._best[key]
 
     def _is_offered(self, workload: Workload, flavor: int) -> bool:

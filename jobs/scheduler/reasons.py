@@ -20,6 +20,10 @@ from jobs.scheduler.types import NO_FLAVOR, IntArray, Reason, ReasonCode, Worklo
 Numbers = dict[str, int | str]
 
 
+# What closes all hosts of a cluster at once.
+_OF_CLUSTERS = {Opening.STALE: ReasonCode.CLUSTER_STALE, Opening.TOO_OLD: ReasonCode.CLUSTER_TOO_OLD}
+
+
 class Turn(NamedTuple):
     """Where a waiting workload stands: in its queue, and behind what this cycle started before it."""
 
@@ -147,25 +151,25 @@ class ReasonFinder:
 
     def _closed_hosts(self, question: Question) -> Reason | None:
         """Hosts that take nothing now: open one kind after the other until it fits."""
-        if not self._fits_if(question, Opening.STALE):
+        if not self._fits_if(question, Opening.TOO_OLD):
             return None
-        kinds = (Opening.CORDONED, Opening.NOT_READY, Opening.STALE)
+        kinds = (Opening.CORDONED, Opening.NOT_READY, Opening.STALE, Opening.TOO_OLD)
         opening = next(opening for opening in kinds if self._fits_if(question, opening))
-        if opening is Opening.STALE:
-            return self._stale_reason(question)
+        if opening in _OF_CLUSTERS:
+            return self._cluster_reason(question, opening)
         shape, empty = question.shape, self._books.ledger.empty
         usable, before, after = (self._positions(shape, kind) for kind in (Opening.NOTHING, opening - 1, opening))
         numbers: Numbers = {
             "nodes": len(after) - len(before),
             "usable": self._gpus(shape, empty, usable),
-            "total": self._gpus(shape, empty, self._positions(shape, Opening.STALE)),
+            "total": self._gpus(shape, empty, self._positions(shape, Opening.TOO_OLD)),
         }
         code = ReasonCode.CORDONED if opening is Opening.CORDONED else ReasonCode.NOT_READY
         return Reason(code, {**numbers, **self._asked(question)})
 
-    def _stale_reason(self, question: Question) -> Reason:
-        """Name the first cluster, by name, where it would fit if the cluster were heard of."""
-        widest, fit = question.widest, self._fit(question.shape, Opening.STALE)
+    def _cluster_reason(self, question: Question, opening: Opening) -> Reason:
+        """Name the first cluster, by name, where it would fit if the cluster were heard of, or newer."""
+        widest, fit = question.widest, self._fit(question.shape, opening)
         topology = fit.pool.topology
         roomy = topology.holding(widest, fit.sums(widest), question.workers)
         cluster = topology.cluster[topology.starts[widest][roomy[0]]]
@@ -174,7 +178,7 @@ class ReasonFinder:
             "cluster": self._books.snapshot.clusters[cluster],
             "free": self._gpus(question.shape, self._books.ledger.now, there),
         }
-        return Reason(ReasonCode.CLUSTER_STALE, {**numbers, **self._asked(question)})
+        return Reason(_OF_CLUSTERS[opening], {**numbers, **self._asked(question)})
 
     def _no_room(self, question: Question) -> Reason:
         fit, widest = self._fit(question.shape), question.widest

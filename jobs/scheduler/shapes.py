@@ -41,13 +41,15 @@ class Opening(IntEnum):
     CORDONED = 1  # cordoned, or tainted without a toleration
     NOT_READY = 2
     STALE = 3
+    TOO_OLD = 4
 
 
 _OPENED_HOLDS = {
     Opening.NOTHING: (Hold.NONE,),
     Opening.CORDONED: (Hold.NONE, Hold.CORDONED),
     Opening.NOT_READY: (Hold.NONE, Hold.CORDONED, Hold.NOT_READY),
-    Opening.STALE: tuple(Hold),
+    Opening.STALE: (Hold.NONE, Hold.CORDONED, Hold.NOT_READY, Hold.STALE),
+    Opening.TOO_OLD: tuple(Hold),
 }
 
 

@@ -31,6 +31,7 @@ class Hold(IntEnum):
     CORDONED = 1
     STALE = 2
     NOT_READY = 3
+    TOO_OLD = 4  # of a cluster whose Kubernetes cannot start gangs
 
 
 class TopologyMode(StrEnum):
@@ -66,6 +67,7 @@ class ReasonCode(StrEnum):
     CORDONED = "cordoned"  # nodes (cordoned or tainted), usable, total, asked, flavor
     NOT_READY = "not_ready"  # nodes, usable, total, asked, flavor
     CLUSTER_STALE = "cluster_stale"  # cluster, free (when last heard of), asked, flavor
+    CLUSTER_TOO_OLD = "cluster_too_old"  # as CLUSTER_STALE
     CAPACITY = "capacity"  # free, asked, flavor
     FRAGMENTATION = "fragmentation"  # level, fits, workers, free_nodes, free, asked, flavor, fit_<level>...
 

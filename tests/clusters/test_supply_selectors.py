@@ -45,11 +45,12 @@ def test_free_gpus_are_those_that_can_be_had_now(cluster: Cluster, flavor: Resou
     make_node(cluster, flavor=flavor, is_ready=False)
     make_node(cluster, flavor=flavor, gone_at=clock.now())
     make_node(make_cluster(heard_at=None), flavor=flavor)
+    make_node(make_cluster(kubernetes_version="v1.29.9"), flavor=flavor)
     NodeAccelerator.objects.filter(node__name="open").update(allocatable=7, held=2, foreign=1)
 
     (row,) = free_by_flavor(clock.now())
 
-    assert (row.nodes, row.capacity, row.allocatable) == (4, 32, 31)
+    assert (row.nodes, row.capacity, row.allocatable) == (5, 40, 39)
     assert (row.usable, row.held, row.foreign, row.free) == (7, 2, 1, 4)
     assert free_by_flavor(clock.now(), clusters=[]) == []
 

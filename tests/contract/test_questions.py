@@ -4,6 +4,8 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+from clusters.k8s.connection import Connection
+from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import NotFound, RightMissing
 from clusters.manifests.rights import IN_TEAMS, Act
 from portal.core import clock
@@ -14,6 +16,12 @@ def test_the_server_tells_its_time(server: Server) -> None:
     told = parsedate_to_datetime(server.gateway.date())
 
     assert abs((clock.now() - told).total_seconds()) < 5
+
+
+def test_the_server_is_ready_and_one_that_is_not_there_is_not(server: Server) -> None:
+    assert server.gateway.is_ready()
+    with Gateway(Connection(server="https://127.0.0.1:1")) as nowhere:
+        assert not nowhere.is_ready()
 
 
 def test_the_server_knows_the_groups_that_the_portal_uses_and_not_every_one(server: Server) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -273,6 +274,35 @@ def test_a_server_that_has_not_read_its_roles_yet_refuses_nobody(stage: Stage) -
     stage.until_state(job, State.RUNNING)
 
     assert job.attempts.count() == 1
+
+
+def test_a_namespace_without_rights_is_refused_soon_and_named(stage: Stage) -> None:
+    job, _attempt = placed(stage)
+    namespace = job.team.namespace
+    # As a server answers an account that may write in other namespaces alone.
+    denied = [{"namespace": namespace, "verb": verb} for verb in ("create", "patch", "delete")]
+    denied.append({"resource": "namespaces", "verb": "get"})
+    stage.simulated.control("PUT", "/simulated/rights", {"denied": denied})
+    began = time.monotonic()
+
+    stage.until_state(job, State.FAILED)
+
+    assert time.monotonic() - began < limits.GATHER_S / 3
+    assert job.outcome_code == Job.Outcome.REFUSED
+    assert job.outcome_message.startswith(
+        f"The namespace {namespace} is missing, or Muster has no rights in it on {stage.cluster.name}: "
+        "the cluster's administrator applies its YAML (page of the cluster, Spaces). jobs.batch is forbidden"
+    )
+
+
+def test_a_namespace_that_is_not_there_is_refused_at_once_and_named(stage: Stage) -> None:
+    job, attempt = placed(stage)
+    Attempt.objects.filter(pk=attempt.pk).update(namespace="nowhere")
+
+    stage.until_state(job, State.FAILED)
+
+    assert job.outcome_code == Job.Outcome.REFUSED
+    assert job.outcome_message.startswith("The namespace nowhere is missing on ")
 
 
 def test_a_right_that_stays_missing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

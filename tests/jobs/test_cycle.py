@@ -104,6 +104,19 @@ def test_nothing_is_placed_on_a_cluster_that_was_not_heard_of(fleet: Fleet, sett
     assert (job.state, job.reason_code) == (State.QUEUED, "cluster_stale")
 
 
+@pytest.mark.parametrize(("version", "is_placed"), [("v1.29.14", False), ("v1.30.0", True), ("", True)])
+def test_nothing_is_placed_on_a_cluster_whose_kubernetes_is_too_old(
+    fleet: Fleet, version: str, is_placed: bool
+) -> None:
+    job = fleet.job(gpus_per_worker=8)
+    Cluster.objects.update(kubernetes_version=version)
+
+    cycle.run_once()
+
+    job.refresh_from_db()
+    assert (job.state == State.ADMITTED, job.reason_code) == (is_placed, "" if is_placed else "cluster_too_old")
+
+
 @pytest.mark.parametrize(("change", "code"), [({"is_cordoned": True}, "cordoned"), ({"is_ready": False}, "not_ready")])
 def test_a_closed_node_takes_nothing(fleet: Fleet, change: dict[str, bool], code: str) -> None:
     job = fleet.job(workers=4, gpus_per_worker=8)

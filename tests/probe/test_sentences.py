@@ -31,7 +31,10 @@ def told(code: str, **numbers: Any) -> str:
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        (server.version({"gitVersion": "v1.29.1"}), "Kubernetes v1.29.1 is too old: 1.30 is the oldest that can start"),
+        (
+            server.version({"gitVersion": "v1.29.1"}),
+            "Kubernetes v1.29.1 is too old, so nothing is placed here: 1.30 is the oldest",
+        ),
         (server.version({"gitVersion": "v1.36.3"}), "Kubernetes v1.36.3; 1.30 is the oldest that works."),
         (server.version({}), "does not say its version"),
         (server.clock_skew("Tue, 01 Dec 2026 12:01:00 GMT", NOON, NOON), "60 s ahead of ours; 5 s do no harm"),

@@ -100,6 +100,11 @@ def cluster_stale(free: int) -> Snapshot:
     return world(nodes=[node("n1", cluster="east", free=0), stale], jobs=[job("j", gpus=4)])
 
 
+def cluster_too_old(free: int) -> Snapshot:
+    old = node("n2", cluster="west", free=free, hold=Hold.TOO_OLD)
+    return world(nodes=[node("n1", cluster="east", free=0), old], jobs=[job("j", gpus=4)])
+
+
 def capacity(free: int) -> Snapshot:
     return world(nodes=[node("n1", free=free), node("n2", free=0)], jobs=[job("j")])
 
@@ -226,6 +231,15 @@ CASES: list[tuple[ReasonCode, Callable[[int], Snapshot], tuple[int, int], str]] 
             "but nothing is heard of that cluster at the moment."
         ),
     ),
+    (
+        ReasonCode.CLUSTER_TOO_OLD,
+        cluster_too_old,
+        (4, 6),
+        (
+            "It would fit on the cluster west (4 A100 GPUs free, it needs 4), "
+            "but the Kubernetes of that cluster is too old: nothing is placed there."
+        ),
+    ),
     (ReasonCode.CAPACITY, capacity, (7, 1), "7 A100 GPUs are free and it needs 8."),
     (
         ReasonCode.FRAGMENTATION,
@@ -281,6 +295,7 @@ def test_closed_hosts_are_opened_one_kind_after_the_other() -> None:
     assert one(node("n1", hold=Hold.CORDONED)) is ReasonCode.CORDONED
     assert one(node("n1", hold=Hold.NOT_READY)) is ReasonCode.NOT_READY
     assert one(node("n1", hold=Hold.STALE)) is ReasonCode.CLUSTER_STALE
+    assert one(node("n1", hold=Hold.TOO_OLD)) is ReasonCode.CLUSTER_TOO_OLD
     assert one(node("n1", hold=Hold.STALE, free=7)) is ReasonCode.CAPACITY
 
 
