@@ -1,18 +1,22 @@
 """Training: what an attempt is made of. Mostly one Indexed Job, suspended and gated, with a headless Service."""
 
-from clusters.manifests import names, ranks, solo, stateful
-from clusters.manifests.adapters import born_pinned
+from clusters.manifests import names, pods, ranks, solo, stateful
+from clusters.manifests.adapters import born_pinned, gates
 from clusters.manifests.hashing import with_spec_hash
-from clusters.manifests.values import GangValues, Json
+from clusters.manifests.values import GangValues, Json, SetValues
 
 
 def objects(values: GangValues) -> list[Json]:
-    """All objects of the attempt in the order of their creation: the main one, then the Service that it owns."""
+    """All objects of the attempt in the order of their creation: the main one, then what it owns."""
     if values.workload == "pod":
         return [solo.pod(values)]
     if values.workload == "statefulset":
         return [stateful.stateful_set(values), stateful.service(values)]
-    return [job(values), *([service(values)] if values.is_gang else [])]
+    return [
+        job(values),
+        *([service(values)] if values.is_gang else []),
+        *(job_of_set(values, each) for each in values.sets),
+    ]
 
 
 def job(values: GangValues) -> Json:
@@ -35,8 +39,45 @@ def job(values: GangValues) -> Json:
 
 
 def service(values: GangValues) -> Json:
-    """The headless Service of the Job's pods."""
-    return ranks.service(values, {names.JOB_NAME_LABEL: values.identity.name})
+    """The headless Service of the Job's pods, and of those of further sets."""
+    identity = values.identity
+    if not values.sets:
+        return ranks.service(values, {names.JOB_NAME_LABEL: identity.name})
+    keys = {"run": identity.run, "attempt": str(identity.attempt)}
+    return ranks.service(values, {names.label(identity.domain, key): value for key, value in keys.items()})
+
+
+def job_of_set(values: GangValues, pod_set: SetValues) -> Json:
+    """The Job of further pods. It goes with the workers' Job, which owns it, and fails with its first pod."""
+    identity = values.identity
+    labels = {
+        **ranks.labels(values),
+        names.label(identity.domain, "set"): pod_set.name,
+        names.label(identity.domain, "first-rank"): str(pod_set.first_rank),
+    }
+    hosts = [*ranks.hosts_of_sets(values), *ranks.master(values)]
+    spec = {
+        "suspend": True,
+        "completionMode": "Indexed",
+        "completions": pod_set.count,
+        "parallelism": pod_set.count,
+        "podReplacementPolicy": "Failed",
+        **_failure_policy(values),
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": gates.gated(
+                {
+                    "subdomain": identity.name,
+                    "restartPolicy": "Never",
+                    **pods.pod_spec(pod_set.pod, identity.domain, env=hosts, main={}),
+                },
+                identity.domain,
+            ),
+        },
+    }
+    metadata = {**ranks.metadata(values), "name": f"{identity.name}-{pod_set.name}", "labels": labels}
+    body: Json = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    return with_spec_hash(body, identity.domain)
 
 
 def _template(values: GangValues) -> Json:

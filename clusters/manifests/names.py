@@ -83,10 +83,14 @@ def rank_of(pod: Mapping[str, Any], domain: str) -> int | None:
     """The rank of a pod as read from the API server: its controller's number, or ours; None for a replica."""
     carried = pod["metadata"].get("labels") or {}
     for key in (INDEX_LABEL, ORDINAL_LABEL, label(domain, "rank")):
-        number = carried.get(key)
-        if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 10:
-            return int(number)
+        number = _number(carried.get(key))
+        if number is not None:
+            return number + (_number(carried.get(label(domain, "first-rank"))) or 0)
     return None
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def rank_host(name: str, rank: int) -> str:

@@ -129,7 +129,7 @@ def _volume_name(path: str) -> str:
 
 def _main_container(pod: PodValues, volumes: _Volumes, env: Iterable[Json], main: Mapping[str, object]) -> Json:
     container = pod.container
-    devices = {pod.accelerator_resource: str(pod.gpus)}
+    devices = {pod.accelerator_resource: str(pod.gpus)} if pod.gpus else {}
     if pages := container.huge_pages:
         devices[f"hugepages-{pages.size}"] = pages.amount
     return {

@@ -7,6 +7,8 @@ from clusters.manifests.adapters import gates
 from clusters.manifests.values import CheckpointValues, GangValues, Json
 
 MASTER_PORT = 29_500
+# What the first set is called among the others.
+WORKERS = "worker"
 
 
 def metadata(values: GangValues) -> Json:
@@ -26,6 +28,23 @@ def pod_spec(values: GangValues, opening: Json, *, index_label: str = names.INDE
     return gates.gated({**opening, **spec}, values.identity.domain)
 
 
+def hosts_of_sets(values: GangValues) -> list[Json]:
+    """The names of all pods, set by set, where there is more than the workers."""
+    if not values.sets:
+        return []
+    name = values.identity.name
+    counts = {WORKERS: (name, values.workers)} | {
+        each.name: (f"{name}-{each.name}", each.count) for each in values.sets
+    }
+    return [
+        pods.variable(
+            f"MUSTER_HOSTS_{set_name.upper().replace('-', '_')}",
+            ",".join(f"{job}-{index}.{name}" for index in range(count)),
+        )
+        for set_name, (job, count) in counts.items()
+    ]
+
+
 def service(values: GangValues, selector: Mapping[str, str]) -> Json:
     """Gives every rank a name before it is ready: workers look for rank 0 while all of them start."""
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": dict(selector)}
@@ -34,20 +53,27 @@ def service(values: GangValues, selector: Mapping[str, str]) -> Json:
 
 def _variables(values: GangValues, index_label: str) -> list[Json]:
     rendezvous = _rendezvous(values, index_label) if values.is_gang else []
-    return rendezvous + (_checkpoint(values.checkpoint) if values.checkpoint else [])
+    return rendezvous + hosts_of_sets(values) + (_checkpoint(values.checkpoint) if values.checkpoint else [])
+
+
+def master(values: GangValues) -> list[Json]:
+    """Where rank 0 is."""
+    return [
+        pods.variable("MASTER_ADDR", names.rank_host(values.identity.name, 0)),
+        pods.variable("MASTER_PORT", str(MASTER_PORT)),
+    ]
 
 
 def _rendezvous(values: GangValues, index_label: str) -> list[Json]:
     """What torchrun reads (PET_*), and the plain names for programs with one process per pod."""
-    master, port = names.rank_host(values.identity.name, 0), str(MASTER_PORT)
+    first, port = names.rank_host(values.identity.name, 0), str(MASTER_PORT)
     return [
         pods.variable("PET_NNODES", str(values.workers)),
         pods.variable("PET_NPROC_PER_NODE", str(values.pod.gpus)),
         pods.variable_from_label("PET_NODE_RANK", index_label),
-        pods.variable("PET_MASTER_ADDR", master),
+        pods.variable("PET_MASTER_ADDR", first),
         pods.variable("PET_MASTER_PORT", port),
-        pods.variable("MASTER_ADDR", master),
-        pods.variable("MASTER_PORT", port),
+        *master(values),
         pods.variable("WORLD_SIZE", str(values.workers)),
         pods.variable_from_label("RANK", index_label),
     ]

@@ -140,6 +140,16 @@ class CheckpointValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetValues:
+    """Further pods of a gang, of another shape and without GPUs; `first_rank` is the rank of the first one."""
+
+    name: str
+    pod: PodValues
+    count: int
+    first_rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GangValues:
     """A training attempt. `plan` names the node of each rank: for people who read the Job and, where
     `is_born_pinned`, for the policy that pins each pod at its creation.
@@ -162,6 +172,7 @@ class GangValues:
     plan: tuple[str, ...] = ()
     is_born_pinned: bool = False
     workload: TrainingObject = "job"
+    sets: tuple[SetValues, ...] = ()
     checkpoint: CheckpointValues | None = None
 
 

@@ -42,6 +42,11 @@ def owned_objects(view: View) -> list[tuple[str, JsonObject]]:
     return rest
 
 
+def names_of_sets(view: View) -> list[str]:
+    """The names of the Jobs of further sets of pods."""
+    return [f"{view.attempt.object_name}-{each['name']}" for each in view.job.spec.get("pod_sets") or ()]
+
+
 def selector(view: View) -> str:
     """The label query for all pods of the attempt."""
     return names.attempt_selector(_identity(view.job, view.attempt))

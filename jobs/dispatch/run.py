@@ -10,7 +10,7 @@ from clusters.k8s.values import NotFound
 from clusters.models import Node, ObservedPod
 from clusters.watch.diagnose import PodView, pod_view
 from jobs import transitions
-from jobs.dispatch import render, stop, verdict
+from jobs.dispatch import render, sets, stop, verdict
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.verdict import Verdict
@@ -40,7 +40,9 @@ def review(view: View, gateway: Gateway) -> None:
         return settle(view, gateway)
     if is_deleted(view, gateway):
         return _deleted(view)
-    if cause := _cause_to_stop(view):
+    if sets.failed(view):
+        return other_failed(view, gateway)
+    if cause := _cause_to_stop(view, gateway):
         return stop.begin(view, cause)
     return advance(view, due_s=_next_look_s(view))
 
@@ -78,6 +80,7 @@ def lost_rank(view: View) -> Cause | None:
 def settle(view: View, gateway: Gateway) -> None:
     """S8: once every pod has ended, give back the GPUs and say how it ended."""
     conditions = _conditions(view)
+    sets.end_others(view, gateway)
     pods = _pods_now(view, gateway)
     if pods is None:
         return advance(view, due_s=1)
@@ -93,13 +96,26 @@ def commit_of(view: View) -> str:
     return next((pod.init_message.strip()[:64] for pod in view.pods if pod.init_message), "")
 
 
-def _cause_to_stop(view: View) -> Cause | None:
+def _cause_to_stop(view: View, gateway: Gateway) -> Cause | None:
     if overdue := _overdue_s(view):
         return Cause(code=Job.Outcome.TIMEOUT, message=f"ran for its limit of {overdue} s")
     if any(pod.is_gated for pod in view.present):
         # A replacement for a pod that somebody deleted: its peers have state that it has not.
         return stop.again("a pod was deleted on the cluster")
+    if lost := sets.lost(view, gateway):
+        return stop.again(f"{lost} was deleted on the cluster")
     return lost_rank(view)
+
+
+def other_failed(view: View, gateway: Gateway) -> None:
+    """A further set has failed: the workers go with it, and all start again or none."""
+    pods = [pod for pod in _pods_now(view, gateway) or () if (pod.rank or 0) >= view.attempt.workers]
+    judged = verdict.of_failed(pods)
+    if judged.is_infrastructure or _has_retries(view):
+        return stop.begin(view, _again(view, judged, None))
+    return stop.begin(
+        view, Cause(code=judged.code, message=judged.message, rank=judged.rank, exit_code=judged.exit_code)
+    )
 
 
 def _is_lost(row: Allocation) -> bool:
@@ -108,7 +124,7 @@ def _is_lost(row: Allocation) -> bool:
 
 def _deleted(view: View) -> None:
     succeeded = {pod.rank for pod in view.pods if pod.phase == "Succeeded"}
-    if len(succeeded) == view.attempt.workers:
+    if len([rank for rank in succeeded if (rank or 0) < view.attempt.workers]) == view.attempt.workers:
         return _succeed(view)  # it was deleted after its end, by a person or by its time to live
     return stop.begin(view, stop.again("the object was deleted on the cluster"))
 
@@ -169,7 +185,7 @@ def _culprit(view: View, judged: Verdict, lost: Allocation | None) -> Node | Non
 
 
 def _has_retries(view: View) -> bool:
-    if view.job.workers == 1:
+    if view.size == 1:
         return False  # the Job on the cluster has made them
     used = view.job.attempts.filter(stop_requeues=True).exclude(stop_code__in=FREE_CODES).count()
     return used < (view.job.spec.get("backoff_limit") or 0)

@@ -12,7 +12,7 @@ from clusters.manifests import names, patches
 from clusters.manifests.patches import NotGatedError
 from clusters.models import Dispatch, NodeAccelerator, ObservedPod
 from jobs import transitions
-from jobs.dispatch import limits, render, run, stop
+from jobs.dispatch import limits, render, run, sets, stop
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.view import View
@@ -51,7 +51,7 @@ def attach(view: View, gateway: Gateway) -> None:
         try:
             gateway.create(kind, view.attempt.namespace, body)
         except AlreadyExists:
-            found = gateway.get(kind, view.attempt.namespace, view.attempt.object_name)
+            found = gateway.get(kind, view.attempt.namespace, body["metadata"]["name"])
             if not _is_owned(found, view.attempt.object_uid):  # else made by an earlier try of this same step
                 return stop.begin(view, stop.again(f"another object of {kind} has this name"))
         except (Refused, Invalid, NotFound) as refusal:
@@ -65,16 +65,8 @@ def open_gate(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     if _is_born_pinned(view) and (fallen := _fallen_node(view.held)):  # later no gate holds them
         return stop.begin(view, stop.again(f"node {fallen.node.name} changed"))
-    place = (view.kind, view.attempt.namespace, view.attempt.object_name)
-    try:
-        gateway.patch_json(*place, patches.unsuspend(view.attempt.object_uid))
-    except Invalid:
-        # A failed test says only that the state moved: look at what it is now.
-        found = gateway.get(*place)
-        if found["metadata"]["uid"] != view.attempt.object_uid or found["spec"].get("suspend"):
-            return stop.begin(view, stop.again("the object changed on the cluster"))
-    except NotFound:
-        return stop.begin(view, stop.again("the object was deleted on the cluster"))
+    if trouble := sets.open_all(view, gateway):
+        return stop.begin(view, stop.again(trouble))
     with transaction.atomic():
         advance(view, step=Step.GATHERING, due_s=1)
         transitions.move(view.job, frm=Job.State.ADMITTED, to=Job.State.STARTING, event=Event("starting"))
@@ -102,7 +94,7 @@ def gather(view: View, gateway: Gateway) -> None:
     if run.has_ended(view):
         return run.settle(view, gateway)
     waiting = [pod for pod in view.present if not pod.is_deleting and (pod.is_gated or _is_born_pinned(view))]
-    if len({pod.rank for pod in waiting}) < view.attempt.workers:
+    if len({pod.rank for pod in waiting}) < view.size:
         return _still_gathering(view, gateway)
     if not any(pod.is_gated for pod in waiting):
         return advance(view, step=Step.STARTING, due_s=1)
@@ -121,7 +113,7 @@ def _still_gathering(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.again("the object was deleted on the cluster"))
     if view.step_age_s < limits.GATHER_S:
         return advance(view, due_s=1)
-    warning = view.object.warning if view.object else ""
+    warning = next((each.warning for each in (view.object, *view.others) if each and each.warning), "")
     if any(words in warning for words in REFUSED_PODS):
         return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=warning))
     return stop.begin(view, stop.again(warning or "not all pods were created"))
@@ -135,7 +127,7 @@ def release(view: View, gateway: Gateway) -> None:
     listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
     alive = [pod for pod in listed.get("items") or () if "deletionTimestamp" not in pod["metadata"]]
     pods = {names.rank_of(pod, domain): pod for pod in alive}
-    if len(pods) < view.attempt.workers:
+    if len(pods) < view.size:
         return stop.begin(view, stop.again("a pod was deleted before the start"))
     try:
         with ThreadPoolExecutor(PARALLEL_PATCHES) as pool:
@@ -174,10 +166,12 @@ def confirm(view: View, gateway: Gateway) -> None:
         return stop.begin(view, stop.CANCELLED)
     if run.has_ended(view):
         return run.settle(view, gateway)
+    if sets.failed(view):
+        return run.other_failed(view, gateway)
     planned: dict[int | None, Allocation] = {row.rank: row for row in view.held}
     if cause := _cause_to_roll_back(view, gateway, planned):
         return stop.begin(view, cause)
-    if len([pod for pod in view.present if pod.phase in ("Running", "Succeeded")]) == view.attempt.workers:
+    if len([pod for pod in view.present if pod.phase in ("Running", "Succeeded")]) == view.size:
         return begin_running(view)
     return _still_starting(view, planned)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusters.models import Cluster, ObservedObject, ObservedPod
+from jobs.jobspec.beside import beside
 from jobs.models import Allocation, Attempt, Job
 from portal.core import clock
 
@@ -28,12 +29,19 @@ class View:
     held: tuple[Allocation, ...]
     pods: tuple[ObservedPod, ...]
     object: ObservedObject | None
+    # The Jobs of further sets of pods.
+    others: tuple[ObservedObject, ...]
     now: datetime
 
     @property
     def kind(self) -> str:
         """The kind of object that the attempt is on its cluster, as the gateway names it."""
         return KIND_OF_WORKLOAD[self.job.workload]
+
+    @property
+    def size(self) -> int:
+        """All ranks of a gang: its workers, and the pods of further sets."""
+        return self.attempt.workers + len(beside(self.job.spec))
 
     @property
     def lone_pod(self) -> ObservedPod | None:
@@ -66,10 +74,9 @@ def load_views(attempts: Sequence[Attempt]) -> list[View]:
     pods: dict[tuple[int, str, int], list[ObservedPod]] = defaultdict(list)
     for pod in ObservedPod.objects.filter(run__in=runs).order_by("created_at", "pk"):
         pods[pod.cluster_id, pod.run, pod.attempt].append(pod)
-    objects = {
-        (row.cluster_id, row.run, row.attempt): row
-        for row in ObservedObject.objects.filter(run__in=runs, gone_at=None).order_by("pk")
-    }
+    objects: dict[tuple[int, str, int], list[ObservedObject]] = defaultdict(list)
+    for row in ObservedObject.objects.filter(run__in=runs, gone_at=None).order_by("pk"):
+        objects[row.cluster_id, row.run, row.attempt].append(row)
     views = []
     for attempt in attempts:
         key = (attempt.cluster_id, attempt.job.uid, attempt.number)
@@ -80,7 +87,8 @@ def load_views(attempts: Sequence[Attempt]) -> list[View]:
                 cluster=attempt.cluster,
                 held=tuple(held[attempt.pk]),
                 pods=tuple(pods[key]),
-                object=objects.get(key),
+                object=next((row for row in reversed(objects[key]) if row.name == attempt.object_name), None),
+                others=tuple(row for row in objects[key] if row.name != attempt.object_name),
                 now=now,
             )
         )

@@ -14,6 +14,7 @@ from jobs import transitions
 from jobs.engine import records
 from jobs.engine.cycle_lease import LEASE
 from jobs.engine.snapshot import Loaded
+from jobs.jobspec.beside import beside, places
 from jobs.models import Allocation, Attempt, Cycle, Decision, Job
 from jobs.scheduler.types import Admission, Outcome
 from jobs.services import holding, span
@@ -83,14 +84,15 @@ def _start(cycle: Cycle, loaded: Loaded, job: Job, admission: Admission) -> bool
         namespace=job.team.namespace,
         object_name=f"{PREFIX}-{job.uid}-a{number}",
         # Pods are pinned at their birth by the index that the Job controller gives them.
-        dispatch=loaded.dispatches[admission.placement.cluster] if job.workload == "job" else Dispatch.GATES,
+        dispatch=loaded.dispatches[admission.placement.cluster] if _is_one_job(job) else Dispatch.GATES,
         workers=admission.workers,
         level=admission.placement.level,
         resource_name=loaded.resource_names[admission.placement.flavor],
         step_at=now,
         due_at=now,
     )
-    holding.hold(_allocations(loaded, job, attempt, admission, ranks=range(admission.workers)))
+    workers = _allocations(loaded, job, attempt, admission, ranks=range(admission.workers))
+    holding.hold([*workers, *_beside(job, workers)])
     Decision.objects.create(cycle=cycle, job=job, is_admitted=True, numbers=_placement(loaded, admission))
     return True
 
@@ -134,6 +136,31 @@ def _allocations(
             made_at=now,
         )
         for rank, host in zip(ranks, admission.placement.hosts, strict=False)
+    ]
+
+
+def _is_one_job(job: Job) -> bool:
+    return job.workload == "job" and not job.spec.get("pod_sets")
+
+
+def _beside(job: Job, workers: Sequence[Allocation]) -> list[Allocation]:
+    """What the pods of further sets hold, each on the node of the worker that it comes beside."""
+    pods = beside(job.spec)
+    nodes = places([(row.node_id, row.node_uid, row.flavor_id) for row in workers], len(pods))[len(workers) :]
+    return [
+        Allocation(
+            attempt=workers[0].attempt,
+            rank=rank,
+            node_id=node_id,
+            node_uid=node_uid,
+            flavor_id=flavor_id,
+            queue_id=job.queue_id,
+            gpus=0,
+            cpu_milli=pod.cpu_milli,
+            memory_mib=pod.memory_mib,
+            made_at=workers[0].made_at,
+        )
+        for rank, (pod, (node_id, node_uid, flavor_id)) in enumerate(zip(pods, nodes, strict=True), start=len(workers))
     ]
 
 

@@ -9,6 +9,7 @@ from jobs.dispatch.render import objects_of
 from jobs.engine.preview import Preview, preview
 from jobs.explain.reasons import explain
 from jobs.jobspec import yaml_text
+from jobs.jobspec.beside import beside, places
 from jobs.models import Attempt, Job
 from jobs.scheduler.types import NO_FLAVOR, UNLIMITED
 from jobs.selectors.documents import slowest_link
@@ -107,7 +108,7 @@ def _flavor(found: Preview) -> str:
 
 
 def _dispatch(found: Preview, request: Request) -> str:
-    if found.admission is None or request.spec.workload != "job":
+    if found.admission is None or request.spec.workload != "job" or request.spec.pod_sets:
         return Dispatch.GATES
     return found.loaded.dispatches[found.admission.placement.cluster]
 
@@ -142,4 +143,4 @@ def _objects(found: Preview, request: Request, workers: int) -> list[JsonObject]
         workers=workers,
         resource_name=found.loaded.resource_names[flavor] if flavor != NO_FLAVOR else "nvidia.com/gpu",
     )
-    return objects_of(job, attempt, found.nodes)
+    return objects_of(job, attempt, places(found.nodes, len(beside(job.spec))))

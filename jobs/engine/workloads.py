@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.engine.taints import TaintSets
+from jobs.jobspec.beside import most_beside_one
 from jobs.models import Job
 from jobs.scheduler.types import CLUSTER, Reason, ReasonCode, SpreadPolicy, TopologyMode, Workload
 
@@ -36,6 +37,7 @@ def workload_of(job: Job, missing: int, home: Home | None, indices: Indices) -> 
     home: where a service has replicas already; it grows only there.
     """
     grows = job.state != Job.State.QUEUED
+    more = most_beside_one(job.spec, job.workers)
     clusters = [home.cluster_id] if home else job.cluster_ids
     return Workload(
         id=job.uid,
@@ -46,8 +48,8 @@ def workload_of(job: Job, missing: int, home: Home | None, indices: Indices) -> 
         min_workers=1 if grows else job.min_workers,
         gpus_per_worker=job.gpus_per_worker,
         flavors=_flavors(job, home, indices),
-        cpu_milli=job.cpu_milli,
-        memory_mib=job.memory_mib,
+        cpu_milli=job.cpu_milli + more.cpu_milli,
+        memory_mib=job.memory_mib + more.memory_mib,
         topology=TopologyMode(job.topology_mode),
         level=job.topology_level or CLUSTER,
         spread=SpreadPolicy(job.spread_policy),

@@ -51,7 +51,6 @@ _TYPES: Mapping[int | str, object] = {
 _NOT_YET: Mapping[int | str | None, object] = {
     "CronJob": gettext_lazy("A CronJob is not supported yet; send a Job."),
     "schedule": gettext_lazy("Schedules are not supported yet."),
-    "pod_sets": gettext_lazy("Several sets of pods in one run are not supported yet."),
 }
 _SENTENCES: Mapping[str, object] = {
     "required": gettext_lazy("This field is required."),
@@ -118,6 +117,8 @@ _SENTENCES: Mapping[str, object] = {
     "kind_workload_differ": gettext_lazy("The workload “%(workload)s” does not go with the kind “%(kind)s”."),
     "one_worker_only": gettext_lazy("A quick run is one pod; %(workers)d workers need a Job."),
     "no_retries_of_pods": gettext_lazy("A bare pod is not started again; retries need a Job."),
+    "pod_sets_of_jobs_only": gettext_lazy("Only a Job can have further sets of pods."),
+    "whole_with_pod_sets": gettext_lazy("With further sets of pods all workers start: leave this out."),
     "not_of_stateful_sets": gettext_lazy("A StatefulSet runs until it is stopped, and nothing of it stays."),
     "parallel_only": gettext_lazy(
         "Workers start together: podManagementPolicy must be Parallel, or each would wait for the one before."

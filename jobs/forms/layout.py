@@ -136,6 +136,7 @@ SCALARS: tuple[Scalar, ...] = (
     Scalar("memory_request", ("memory", "request")),
     Scalar("memory_limit", ("memory", "limit")),
     Scalar("shared_memory", ("shared_memory",)),
+    Scalar("workload", ("workload",), kind=TRAINING),
     Scalar("qos", ("qos",)),
     Scalar("huge_pages_amount", ("huge_pages", "amount")),
     Scalar("huge_pages_size", ("huge_pages", "size")),

@@ -40,6 +40,7 @@ class SpecForm(forms.Form):
     memory_request = forms.CharField(label=gettext_lazy("Memory requested"))
     memory_limit = forms.CharField(label=gettext_lazy("Memory limit"))
     shared_memory = forms.CharField(label=gettext_lazy("Shared memory"))
+    workload = forms.ChoiceField(label=gettext_lazy("On the cluster"))
     qos = forms.ChoiceField(label=gettext_lazy("CPU and memory"))
     huge_pages_amount = forms.CharField(label=gettext_lazy("Huge pages, together"))
     huge_pages_size = forms.ChoiceField(label=gettext_lazy("in pages of"))
@@ -121,6 +122,7 @@ class SpecForm(forms.Form):
         self._choose("queue", (("", _("the team's default")), *choices.queues))
         self._choose("topology_level", (AUTOMATIC, *choices.levels, *_NODE))
         self._choose("topology_mode", (AUTOMATIC, *_MODES))
+        self._choose("workload", (AUTOMATIC, *_WORKLOADS))
         self._choose("qos", (("", _("as requested and limited")), *_QOS))
         self._choose("huge_pages_size", (AUTOMATIC, *((size, size) for size in PAGE_SIZES)))
         self._choose("spread_policy", (AUTOMATIC, *_SPREADS))
@@ -162,7 +164,7 @@ class SpecForm(forms.Form):
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "volumes": ("volumes",),
     "size": ("cpu_request", "cpu_limit", "memory_request", "memory_limit", "shared_memory"),
-    "hardware": ("qos", "huge_pages_amount", "huge_pages_size", "runtime_class"),
+    "hardware": ("workload", "qos", "huge_pages_amount", "huge_pages_size", "runtime_class"),
     "environment": ("env", "secrets", "image_pull_secret"),
     "command": ("command", "code_path", "code_secret"),
     "topology": ("topology_mode", "topology_level", "spread_policy", "min_workers"),
@@ -181,6 +183,11 @@ _MODES: tuple[tuple[str, Any], ...] = (
     ("none", gettext_lazy("no")),
     ("prefer", gettext_lazy("prefer")),
     ("require", gettext_lazy("require")),
+)
+_WORKLOADS: tuple[tuple[str, Any], ...] = (
+    ("job", gettext_lazy("Job: runs that end")),
+    ("pod", gettext_lazy("Pod: a quick run, tried once")),
+    ("statefulset", gettext_lazy("StatefulSet: workers keep their names, until stopped")),
 )
 _QOS: tuple[tuple[str, Any], ...] = (("guaranteed", gettext_lazy("guaranteed: limits equal requests")),)
 _SPREADS: tuple[tuple[str, Any], ...] = (

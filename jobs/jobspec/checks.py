@@ -25,7 +25,7 @@ KIND_OF_WORKLOAD: Mapping[str, Kind] = {
 }
 WORKLOADS_WITHOUT_BEHAVIOUR = ("cronjob",)
 # Fields of one kind only; with the other kind they are refused, never ignored.
-ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint")
+ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint", "pod_sets")
 ONLY_FOR_INFERENCE = ("replicas", "port", "service_port", "readiness", "liveness")
 SPREAD_POLICIES: tuple[SpreadPolicy, ...] = ("auto", "pack", "spread")
 QOS_CLASSES: tuple[Qos, ...] = ("guaranteed",)
@@ -42,6 +42,7 @@ ENV_MAX = 200
 LABELS_MAX = 32
 ARGUMENTS_MAX = 256
 LISTED_MAX = 32
+POD_SETS_MAX = 4
 TEXT_TOTAL_MAX = 262_144  # All variables or arguments together: the API server stores objects of about 1.5 MB.
 
 BACKOFF_LIMIT_SINGLE = 3
@@ -94,9 +95,8 @@ def _mapping(document: object) -> Mapping[str, object]:
 
 def _refuse_what_has_no_behaviour(reader: Reader) -> None:
     # Known names with an agreed meaning, whose behaviour comes later: refused, never ignored.
-    for name in ("schedule", "pod_sets"):
-        if reader.value(name) not in (None, [], ()):
-            reader.refuse(name, "not_supported_yet", value=name)
+    if reader.value("schedule") not in (None, [], ()):
+        reader.refuse("schedule", "not_supported_yet", value="schedule")
 
 
 def _read(reader: Reader) -> JobSpec:
@@ -124,7 +124,8 @@ def _workload(reader: Reader, kind: Kind) -> Workload:
 
 def _read_training(reader: Reader) -> JobSpec:
     _refuse_fields(reader, ONLY_FOR_INFERENCE, "only_for_inference")
-    spec = _read_common(reader, "training")
+    pod_sets = reader.parts("pod_sets", parts.read_pod_set, most=POD_SETS_MAX)
+    spec = replace(_read_common(reader, "training"), pod_sets=pod_sets)
     if spec.workload == "statefulset" and reader.has("ttl_s"):
         reader.refuse("ttl_s", "not_of_stateful_sets")
     ttl_s = reader.whole("ttl_s", TTL_MIN_S, TTL_MAX_S)

@@ -89,6 +89,20 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodSet:
+    """Pods without GPUs beside the workers: parameter servers, loaders. What is left out is as with the workers."""
+
+    name: str
+    workers: int = 1
+    image: str | None = None
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cpu: Amount | None = None
+    memory: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Where the program keeps its checkpoints and about how often (seconds) it writes one."""
 
@@ -154,6 +168,7 @@ class JobSpec:
     backoff_limit: int | None = None
     ttl_s: int | None = None
     checkpoint: Checkpoint | None = None
+    pod_sets: tuple[PodSet, ...] = ()
     clusters: tuple[str, ...] = ()
     replicas: int | None = None
     port: int | None = None
@@ -169,8 +184,8 @@ class JobSpec:
 
     @property
     def is_gang(self) -> bool:
-        """More than one worker: they start and end together."""
-        return self.workers > 1
+        """More than one worker, or other pods beside it: they start and end together."""
+        return self.workers > 1 or bool(self.pod_sets)
 
     def as_document(self) -> dict[str, object]:
         """The document in plain JSON values and field order, defaults included; `parse` reads it back."""

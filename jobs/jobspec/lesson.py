@@ -106,6 +106,7 @@ QUICK_RUN = Template(
         "image": "pytorch/pytorch:2.1-cuda12.1",
         "command": ["python", "-c"],
         "args": ["import torch; print(torch.cuda.get_device_name())"],
+        "workers": 1,
         "gpus_per_worker": 1,
         "max_runtime_s": 3600,
         "ttl_s": 3600,
@@ -130,10 +131,37 @@ STABLE_RANKS = Template(
         "backoff_limit": 3,
     },
 )
+PARAMETER_SERVER = Template(
+    name="parameter-server",
+    title=gettext_noop("Workers and parameter servers"),
+    kind="training",
+    description=gettext_noop("Two workers with four GPUs and two parameter servers without, all or none of them."),
+    document={
+        "name": "parameter-server",
+        "kind": "training",
+        "image": "my-trainer:v1.0",
+        "command": ["python", "train.py"],
+        "args": ["--role=worker"],
+        "workers": 2,
+        "gpus_per_worker": 4,
+        "memory": {"request": "16Gi", "limit": "32Gi"},
+        "pod_sets": [
+            {
+                "name": "ps",
+                "workers": 2,
+                "command": ["python", "train.py"],
+                "args": ["--role=ps"],
+                "cpu": {"request": "4"},
+                "memory": {"request": "8Gi"},
+            }
+        ],
+    },
+)
 TEMPLATES: tuple[Template, ...] = (
     PYTORCH_SINGLE,
     HTTP_MODEL_SERVER,
     PYTORCH_DISTRIBUTED,
     QUICK_RUN,
     STABLE_RANKS,
+    PARAMETER_SERVER,
 )

@@ -1,7 +1,7 @@
 """JobSpec -> the plain values that `clusters.manifests` renders, once a place has been found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusters.manifests.values import (
     CheckpointValues,
@@ -16,9 +16,10 @@ from clusters.manifests.values import (
     SecretFile,
     SecretVariable,
     ServeValues,
+    SetValues,
     TolerationValues,
 )
-from jobs.jobspec.fields import Amount, HugePages, JobSpec, Probe, Toleration
+from jobs.jobspec.fields import Amount, HugePages, JobSpec, PodSet, Probe, Toleration
 
 GRACE_S = 120
 
@@ -60,6 +61,7 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         labels=spec.labels,
         plan=place.plan,
         is_born_pinned=place.is_born_pinned,
+        sets=_sets(spec, place),
         workload="job" if spec.workload == "deployment" else spec.workload,
         checkpoint=_checkpoint(spec, place),
     )
@@ -92,6 +94,37 @@ def _pod(spec: JobSpec, place: Place) -> PodValues:
         runtime_class=spec.runtime_class,
         node_labels=place.node_labels,
     )
+
+
+def _sets(spec: JobSpec, place: Place) -> tuple[SetValues, ...]:
+    sets: list[SetValues] = []
+    first = place.workers
+    for pod_set in spec.pod_sets:
+        pod = replace(_pod(_spec_of_set(spec, pod_set), place), gpus=0)
+        sets.append(SetValues(name=pod_set.name, pod=pod, count=pod_set.workers, first_rank=first))
+        first += pod_set.workers
+    return tuple(sets)
+
+
+def _spec_of_set(spec: JobSpec, pod_set: PodSet) -> JobSpec:
+    """The spec as it is for the pods of the set: their own program and size, the rest as with the workers."""
+    return replace(
+        spec,
+        image=pod_set.image or spec.image,
+        command=pod_set.command or spec.command,
+        args=pod_set.args or (() if pod_set.command else spec.args),
+        env={**spec.env, **pod_set.env},
+        cpu=_full(pod_set.cpu, spec),
+        memory=_full(pod_set.memory, spec),
+        shared_memory=None,
+        huge_pages=None,
+    )
+
+
+def _full(amount: Amount | None, spec: JobSpec) -> Amount | None:
+    if amount is None or spec.qos is None:
+        return amount
+    return replace(amount, limit=amount.request)
 
 
 def _container(spec: JobSpec) -> ContainerValues:

@@ -12,6 +12,7 @@ from jobs.jobspec.fields import (
     HugePages,
     Operator,
     PageSize,
+    PodSet,
     Probe,
     SecretRef,
     Toleration,
@@ -28,6 +29,9 @@ PAGE_SIZES: tuple[PageSize, ...] = ("2Mi", "1Gi")
 PREFERRED_LEVEL = "rack"
 
 PORT_MAX = 65_535
+POD_SET_WORKERS_MAX = 64
+POD_SET_ARGUMENTS_MAX = 64
+POD_SET_ENV_MAX = 64
 PROBE_SECONDS_MAX = 86_400
 PROBE_FAILURES_MAX = 1000
 TOLERATION_MAX_S = 7 * 86_400
@@ -131,6 +135,20 @@ def read_checkpoint(reader: Reader) -> Checkpoint:
     return Checkpoint(
         path=reader.require("path", reader.text("path", syntax.MOUNT_PATH), instead=""),
         interval_s=reader.whole("interval_s", CHECKPOINT_MIN_S, CHECKPOINT_MAX_S),
+    )
+
+
+def read_pod_set(reader: Reader) -> PodSet:
+    """Pods of another shape that start with the workers, and stop with them."""
+    return PodSet(
+        name=reader.require("name", reader.text("name", syntax.POD_SET), instead=""),
+        workers=reader.whole("workers", 1, POD_SET_WORKERS_MAX) or 1,
+        image=reader.text("image", syntax.IMAGE),
+        command=reader.texts("command", syntax.ARGUMENT, most=POD_SET_ARGUMENTS_MAX),
+        args=reader.texts("args", syntax.ARGUMENT, most=POD_SET_ARGUMENTS_MAX),
+        env=reader.pairs("env", syntax.ENV_NAME, syntax.ENV_VALUE, most=POD_SET_ENV_MAX),
+        cpu=reader.part("cpu", read_amount),
+        memory=reader.part("memory", read_amount),
     )
 
 

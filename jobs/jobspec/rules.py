@@ -24,6 +24,9 @@ GANG_VARIABLES = (
     "RANK",
 )
 
+# What the first set, that of the workers, is called among the others.
+WORKERS = "worker"
+
 _SECRET_WORDS = re.compile(
     r"(^|[_.-])(secret|passwd|password|token|credentials?|api_?key|access_?key|private_?key)([_.-]|$)",
     re.IGNORECASE,
@@ -36,6 +39,7 @@ def broken(spec: JobSpec) -> Iterator[Problem]:
     """Every rule between fields that the spec breaks."""
     yield from _broken_numbers(spec)
     yield from _broken_quick_run(spec)
+    yield from _broken_pod_sets(spec)
     yield from _broken_shared_memory(spec)
     yield from _broken_qos(spec)
     yield from _broken_variables(spec)
@@ -68,6 +72,26 @@ def _broken_quick_run(spec: JobSpec) -> Iterator[Problem]:
         yield Problem(field="workers", code="one_worker_only", numbers={"workers": spec.workers})
     if spec.backoff_limit:
         yield Problem(field="backoff_limit", code="no_retries_of_pods")
+
+
+def _broken_pod_sets(spec: JobSpec) -> Iterator[Problem]:
+    if not spec.pod_sets:
+        return
+    if spec.workload != "job":
+        yield Problem(field="pod_sets", code="pod_sets_of_jobs_only")
+    if spec.min_workers < spec.workers:
+        yield Problem(field="min_workers", code="whole_with_pod_sets")
+    taken = {WORKERS}
+    for index, pod_set in enumerate(spec.pod_sets):
+        if pod_set.name in taken:
+            yield Problem(field=f"pod_sets[{index}].name", code="duplicate", numbers={"value": pod_set.name})
+        taken.add(pod_set.name)
+        for name in pod_set.env:
+            if name in GANG_VARIABLES:
+                yield Problem(field=f"pod_sets[{index}].env.{name}", code="reserved", numbers={"value": name})
+        for name in ("cpu", "memory"):
+            if getattr(spec, name) is not None and getattr(pod_set, name) is None and spec.qos is not None:
+                yield Problem(field=f"pod_sets[{index}].{name}", code="needed_for_guaranteed")
 
 
 def _broken_shared_memory(spec: JobSpec) -> Iterator[Problem]:

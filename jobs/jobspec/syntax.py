@@ -132,6 +132,8 @@ def _is_secret_key(text: str) -> bool:
 
 NAME = Text(NAME_MAX, "bad_name", _DNS_LABEL.fullmatch)
 SLUG = Text(LABEL_MAX, "bad_name", _DNS_LABEL.fullmatch)
+# Stands behind the name of the run's object, which is cut nowhere.
+POD_SET = Text(12, "bad_name", _DNS_LABEL.fullmatch)
 OBJECT_NAME = Text(SUBDOMAIN_MAX, "bad_name", _DNS_SUBDOMAIN.fullmatch)
 PRIORITY = Text(LABEL_MAX, "bad_name", _DNS_SUBDOMAIN.fullmatch)
 LEVEL = Text(LABEL_MAX, "bad_name", _LABEL_NAME.fullmatch)

@@ -44,7 +44,7 @@ def counts_of(job: Job, place: AttemptPlace | None) -> tuple[int, int]:
     """Return how many workers have their place, and how many run."""
     if place is None or job.state not in Job.HOLDING:
         return 0, 0
-    held = len(place.ranks)
+    held = min(len(place.ranks), job.workers)
     if job.is_service:
         return held, place.ready
     # The workers of a gang change together.

@@ -55,11 +55,11 @@ def _by_quota(allocations: Iterable[Allocation]) -> Counter[tuple[int, int]]:
     sums: Counter[tuple[int, int]] = Counter()
     for row in allocations:
         sums[row.queue_id, row.flavor_id] += row.gpus
-    return sums
+    return +sums  # pods beside the workers have no GPUs
 
 
 def _by_node(allocations: Iterable[Allocation]) -> Counter[tuple[int, int]]:
     sums: Counter[tuple[int, int]] = Counter()
     for row in allocations:
         sums[row.node_id, row.flavor_id] += row.gpus
-    return sums
+    return +sums  # pods beside the workers have no GPUs

@@ -65,6 +65,7 @@ class Referee:
     def __init__(self, *, domain: str, bind_s: float) -> None:
         self._run, self._attempt = f"{domain}/run", f"{domain}/attempt"
         self._plan, self._gate = f"{domain}/plan", f"{domain}/placement"
+        self._first_rank = f"{domain}/first-rank"
         self._bind_s = bind_s
         self._nodes: dict[str, Counter[str]] = {}
         self._pods: dict[str, _Pod] = {}
@@ -109,9 +110,11 @@ class Referee:
         elif key not in self._gangs:
             spec = body["spec"]
             plan = self._plan_of(body)
+            nodes = tuple(plan.split(",")) if plan else ()
             self._gangs[key] = _Gang(
-                size=int(spec.get("completions") or spec.get("replicas") or 1),
-                plan=tuple(plan.split(",")) if plan else (),
+                # The plan names the nodes of further sets of pods too, which are Jobs of their own.
+                size=max(len(nodes), int(spec.get("completions") or spec.get("replicas") or 1)),
+                plan=nodes,
                 devices=_requests(spec["template"]["spec"]),
                 is_born_pinned=bool(self._plan_of(spec["template"])),
             )
@@ -188,10 +191,10 @@ class Referee:
 
     def _pod(self, body: Json) -> _Pod:
         spec, labels = body.get("spec") or {}, body["metadata"].get("labels") or {}
-        rank = next((labels[key] for key in INDEX_LABELS if key in labels), None)
+        index = next((labels[key] for key in INDEX_LABELS if key in labels), None)
         return _Pod(
             key=self._key(body),
-            rank=int(rank) if rank is not None else None,
+            rank=int(index) + int(labels.get(self._first_rank, 0)) if index is not None else None,
             node=spec.get("nodeName") or "",
             devices=_requests(spec),
             is_gated=any(gate.get("name") == self._gate for gate in spec.get("schedulingGates") or ()),

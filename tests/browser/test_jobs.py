@@ -76,6 +76,22 @@ def test_form_and_yaml_are_two_tabs_of_one_document(alices: Page) -> None:
     expect(text).to_have_value("name: [")
 
 
+def test_a_quick_run_is_one_choice_away_and_shows_its_pod(alices: Page) -> None:
+    alices.goto("/")
+    alices.get_by_role("button", name="New run").first.click()
+    alices.get_by_role("link", name="Quick run").click()
+    alices.locator("summary", has_text="Object, hardware and runtime").click()
+    expect(alices.get_by_label("On the cluster")).to_have_value("pod")
+    alices.get_by_label("Runtime class").fill("kata")
+
+    expect(alices.locator("[data-preview]")).to_contain_text("kind: Pod")
+    expect(alices.locator("[data-preview]")).to_contain_text("runtimeClassName: kata")
+    for width, height in SIZES.values():
+        alices.set_viewport_size({"width": width, "height": height})
+        assert_no_sideways_scroll(alices)
+        assert_axe_clean(alices)
+
+
 def test_a_mistake_is_said_on_top_and_leads_to_its_field(alices: Page) -> None:
     alices.goto("/train/")
     alices.get_by_label("Name", exact=True).fill("Not A Name")

@@ -114,7 +114,8 @@ def test_every_template_runs_as_it_is_offered(portal: RunningPortal, name: str) 
 
     job = portal.until_state(portal.api.submit(template["document"]), "running")
 
-    assert len(bound_nodes(portal, job["placement"]["cluster"], job["id"])) == job["workers"]
+    beside = sum(each["workers"] for each in template["document"].get("pod_sets") or ())
+    assert len(bound_nodes(portal, job["placement"]["cluster"], job["id"])) == job["workers"] + beside
 
 
 def test_a_gang_of_four_whole_nodes_runs_in_one_rack(portal: RunningPortal) -> None:

@@ -72,7 +72,8 @@ WRONG = [
     ("backoff_limit", 101, "too_big"),
     ("ttl_s", 59, "too_small"),
     ("schedule", "0 0 * * *", "not_supported_yet"),
-    ("pod_sets", [{"name": "ps"}], "not_supported_yet"),
+    ("pod_sets", {"name": "ps"}, "wrong_type"),
+    ("pod_sets", [{"name": f"ps-{i}"} for i in range(5)], "too_many"),
     ("replicas", 3, "only_for_inference"),
     ("port", 8080, "only_for_inference"),
     ("readiness", {"path": "/"}, "only_for_inference"),
@@ -112,6 +113,15 @@ WRONG_INSIDE: list[tuple[Mapping[str, object], str, str]] = [
         "cpu.limit",
         "guaranteed_request_limit_differ",
     ),
+    ({"pod_sets": [{}]}, "pod_sets[0].name", "required"),
+    ({"pod_sets": [{"name": "parameter-server"}]}, "pod_sets[0].name", "too_long"),
+    ({"pod_sets": [{"name": "ps", "workers": 65}]}, "pod_sets[0].workers", "too_big"),
+    ({"pod_sets": [{"name": "ps", "gpus_per_worker": 1}]}, "pod_sets[0].gpus_per_worker", "unknown_field"),
+    ({"pod_sets": [{"name": "ps"}, {"name": "ps"}]}, "pod_sets[1].name", "duplicate"),
+    ({"pod_sets": [{"name": "worker"}]}, "pod_sets[0].name", "duplicate"),
+    ({"pod_sets": [{"name": "ps", "env": {"RANK": "1"}}]}, "pod_sets[0].env.RANK", "reserved"),
+    ({"pod_sets": [{"name": "ps"}], "workers": 2, "min_workers": 1}, "min_workers", "whole_with_pod_sets"),
+    ({"pod_sets": [{"name": "ps"}], "workload": "pod"}, "pod_sets", "pod_sets_of_jobs_only"),
     ({"topology": {"mode": "require"}}, "topology.level", "required"),
     ({"topology": {"level": "rack"}}, "topology.level", "level_without_mode"),
     ({"volumes": [{"mount_path": "/d"}]}, "volumes[0].claim", "required"),
@@ -202,6 +212,14 @@ def test_kind_and_workload_follow_from_each_other() -> None:
     assert parse({**TRAINING, "workload": "deployment"}).kind == "inference"
     assert faults_of({**SERVICE, "workload": "job"}) == [("workload", "kind_workload_differ")]
     assert faults_of({**SERVICE, "workload": "statefulset"}) == [("workload", "kind_workload_differ")]
+
+
+def test_one_worker_with_pods_beside_it_is_a_gang() -> None:
+    spec = parse({**TRAINING, "pod_sets": [{"name": "ps", "workers": 2, "memory": {"request": "1Gi"}}]})
+    assert spec.is_gang
+    assert spec.backoff_limit == 0
+    assert spec.gpus == 1
+    assert parse(spec.as_document()) == spec
 
 
 def test_a_quick_run_is_one_pod_that_is_tried_once() -> None:

@@ -115,6 +115,10 @@ def test_a_sample_comes_out_equal_but_for_the_table(name: str) -> None:
     assert _differences(_sample(name), _rendered(name)) == ALLOWED_IN[name]
 
 
+def test_the_sample_with_parameter_servers_is_its_template() -> None:
+    assert _spec("parameter_server") == parse({**lesson.PARAMETER_SERVER.document, **TEAM})
+
+
 @pytest.mark.parametrize(("name", "template"), TEMPLATE_OF_SAMPLE.items())
 def test_a_template_is_its_sample(name: str, template: lesson.Template) -> None:
     assert parse({**template.document, **TEAM}) == _spec(name)

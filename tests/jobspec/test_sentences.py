@@ -88,7 +88,6 @@ def test_what_a_person_typed_stays_short_and_on_one_line() -> None:
     ("document", "said"),
     [
         ({"schedule": "0 * * * *"}, "schedule: Schedules are not supported yet."),
-        ({"pod_sets": [{}]}, "pod_sets: Several sets of pods in one run are not supported yet."),
     ],
 )
 def test_what_is_not_supported_yet_is_named_with_what_to_send_instead(document: dict[str, object], said: str) -> None:

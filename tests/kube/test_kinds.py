@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from clusters.manifests.names import rank_of
 from tests.e2e.portal import RunningPortal
 from tests.e2e.test_journeys import LESSON, NAMESPACE, differences
 from tests.kube.admin import Json
@@ -67,6 +68,26 @@ def test_a_stateful_set_starts_whole_where_it_was_placed_and_leaves_nothing(
     for kind in ("StatefulSet", "Pod", "Service"):
         assert objects(kube_plane, kind, job_id) == []
     assert portal.held() == 0
+
+
+def test_workers_and_parameter_servers_start_together_and_end_with_the_workers(
+    portal: RunningPortal, kube_plane: ControlPlane
+) -> None:
+    servers = {"name": "ps", "workers": 3, "cpu": {"request": "2"}, **LONG}
+    spec = {"name": "ps", "image": "example.org/t:1", "workers": 2, "gpus_per_worker": 4, "env": {"SIM_RUN_S": "8"}}
+    job_id = portal.api.submit({**spec, "pod_sets": [servers]})
+
+    job = portal.until_state(job_id, "running")
+    planned = {rank["rank"]: rank["node"] for rank in job["placement"]["nodes"]}
+    pods = objects(kube_plane, "Pod", job_id)
+    assert {rank_of(pod, "muster.internal"): pod["spec"]["nodeName"] for pod in pods} == planned
+    assert sorted(planned) == [0, 1, 2, 3, 4]
+    assert portal.held() == 8
+
+    job = portal.until_state(job_id, "succeeded")
+    assert (job["attempt"], job["outcome"]["exit_code"], portal.held()) == (1, 0, 0)
+    left = objects(kube_plane, "Pod", job_id)
+    assert {pod["status"]["phase"] for pod in left} == {"Succeeded"}
 
 
 def test_a_runtime_class_that_is_not_there_is_told_in_the_servers_own_words(portal: RunningPortal) -> None:

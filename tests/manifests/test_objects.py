@@ -114,6 +114,32 @@ def test_a_quick_run_is_one_bare_pod_that_the_cluster_ends_if_we_do_not() -> Non
     assert pod["metadata"]["labels"]["muster.internal/rank"] == "0"
 
 
+def test_each_further_set_of_pods_is_a_job_of_its_own_without_gpus() -> None:
+    pod_sets = [{"name": "ps", "workers": 2, "image": "ps:1", "env": {"A": "b"}, "cpu": {"request": "4"}}]
+    job, service, servers = rendered(GANG, pod_sets=pod_sets, secrets=[{"name": "s", "key": "k", "env": "TOKEN"}])
+    assert (job["metadata"]["name"], servers["metadata"]["name"]) == ("m-7f3k2-a1", "m-7f3k2-a1-ps")
+    assert (servers["spec"]["completions"], servers["spec"]["suspend"]) == (2, True)
+    pod = servers["spec"]["template"]["spec"]
+    assert pod["schedulingGates"] == [{"name": "muster.internal/placement"}]
+    assert pod["containers"][0]["image"] == "ps:1"
+    assert pod["containers"][0]["resources"] == {"requests": {"cpu": "4"}}
+    labels = servers["spec"]["template"]["metadata"]["labels"]
+    assert labels["muster.internal/first-rank"] == "4"
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert service["spec"]["selector"].items() <= job["spec"]["template"]["metadata"]["labels"].items()
+    variables = variables_of(pod["containers"][0])
+    hosts = "m-7f3k2-a1-ps-0.m-7f3k2-a1,m-7f3k2-a1-ps-1.m-7f3k2-a1"
+    assert variables["MUSTER_HOSTS_PS"] == hosts
+    assert variables["MUSTER_HOSTS_WORKER"].startswith("m-7f3k2-a1-0.m-7f3k2-a1,")
+    assert variables["MASTER_ADDR"] == "m-7f3k2-a1-0.m-7f3k2-a1"
+    assert variables["A"] == "b"
+    assert "TOKEN" in variables
+    assert "RANK" not in variables
+    workers = variables_of(job["spec"]["template"]["spec"]["containers"][0])
+    assert workers["MUSTER_HOSTS_PS"] == hosts
+    assert workers["WORLD_SIZE"] == "4"
+
+
 def test_a_stateful_set_makes_all_its_ranks_at_once_and_numbers_them_itself() -> None:
     stateful, service = rendered(GANG, workload="statefulset")
     spec = stateful["spec"]
