@@ -1,8 +1,10 @@
 """What the API server checks at create against other objects: namespaces, priority classes, quotas."""
 
+from clusters.simulated.defaults import qos_class
 from clusters.simulated.errors import forbidden, not_found, terminating
 from clusters.simulated.quantities import Amounts, add, is_extended, parse_quantity, pod_requests, show
 from clusters.simulated.resources import (
+    LIMIT_RANGES,
     NAMESPACES,
     PODS,
     PRIORITY_CLASSES,
@@ -92,6 +94,25 @@ def resolve_runtime(store: Store, pod: Obj) -> None:
     overhead = (found.get("overhead") or {}).get("podFixed")
     if overhead:
         spec["overhead"] = copy_of(overhead)
+
+
+def fill_in_requests(store: Store, pod: Obj) -> None:
+    """Sets what a container does not ask for to the default request of the namespace's limit ranges.
+
+    Their other fields (default limits, least, most, ratios) are stored and have no effect.
+    """
+    namespace = pod["metadata"]["namespace"]
+    for stored in store.all(LIMIT_RANGES):
+        if stored.object["metadata"]["namespace"] != namespace:
+            continue
+        for item in stored.object["spec"].get("limits") or ():
+            if item.get("type") == "Container":
+                for container in (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]:
+                    resources = container["resources"]
+                    asked = {**(item.get("defaultRequest") or {}), **(resources.get("requests") or {})}
+                    if asked:
+                        resources["requests"] = asked
+            pod["status"]["qosClass"] = qos_class(pod["spec"])
 
 
 def check_quotas(store: Store, usage: Usage, resource: Resource, obj: Obj) -> None:

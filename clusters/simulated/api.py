@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.simulated.admission import Usage, admit_to_namespace, check_quotas, resolve_priority, resolve_runtime
+from clusters.simulated.admission import (
+    Usage,
+    admit_to_namespace,
+    check_quotas,
+    fill_in_requests,
+    resolve_priority,
+    resolve_runtime,
+)
 from clusters.simulated.clock import Clock, rfc3339
 from clusters.simulated.errors import (
     Cause,
@@ -169,6 +176,7 @@ class Api:
         strategy.fill(obj)
         if resource is PODS:
             resolve_priority(self.store, obj)
+            fill_in_requests(self.store, obj)
             resolve_runtime(self.store, obj)
         causes = [*metadata_causes(resource, obj), *strategy.check(obj)]
         if causes:

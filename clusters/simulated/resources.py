@@ -80,8 +80,8 @@ PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)
 )
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
-# Stored and shown, not acted on: no network is simulated, and no expression of a policy is evaluated.
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", echoes_deleted=True, short_names=("limits",))
+# Stored and shown, not acted on: no network is simulated, and no expression of a policy is evaluated.
 NETWORK_POLICIES = Resource(
     "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", generation=True, short_names=("netpol",)
 )

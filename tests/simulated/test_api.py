@@ -88,7 +88,10 @@ def test_discovery_names_groups_and_kinds(cluster: SimulatedCluster) -> None:
     groups = {group["name"] for group in cluster.request("GET", "/apis")[1]["groups"]}
     kinds = {each["name"] for each in cluster.request("GET", "/apis/batch/v1")[1]["resources"]}
 
-    ours = {f"{name}.k8s.io" for name in ("scheduling", "authorization", "authentication", "node")}
+    ours = {
+        f"{name}.k8s.io"
+        for name in ("scheduling", "authorization", "authentication", "node", "networking", "admissionregistration")
+    }
     assert groups == {"apps", "batch"} | ours
     assert kinds == {"jobs", "jobs/status"}
     assert cluster.request("GET", "/apis/batch/v2")[0] == 404
