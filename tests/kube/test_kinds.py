@@ -75,11 +75,18 @@ def test_workers_and_parameter_servers_start_together_and_end_with_the_workers(
 ) -> None:
     servers = {"name": "ps", "workers": 3, "cpu": {"request": "2"}, **LONG}
     spec = {"name": "ps", "image": "example.org/t:1", "workers": 2, "gpus_per_worker": 4, "env": {"SIM_RUN_S": "8"}}
-    job_id = portal.api.submit({**spec, "pod_sets": [servers]})
+    job_id = portal.api.submit({**spec, "pod_sets": [servers], "accelerators": ["h100"]})
 
     job = portal.until_state(job_id, "running")
     planned = {rank["rank"]: rank["node"] for rank in job["placement"]["nodes"]}
     pods = objects(kube_plane, "Pod", job_id)
+    for pod in pods:
+        required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        (term,) = required["nodeSelectorTerms"]
+        (asked,) = term["matchExpressions"]
+        assert (asked["key"], asked["operator"], len(asked["values"])) == ("nvidia.com/gpu.product", "In", 1)
+        assert "H100" in asked["values"][0]
+        assert term["matchFields"][0]["values"] == [pod["spec"]["nodeName"]]
     assert {rank_of(pod, "muster.internal"): pod["spec"]["nodeName"] for pod in pods} == planned
     assert sorted(planned) == [0, 1, 2, 3, 4]
     assert portal.held() == 8
