@@ -2,21 +2,35 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Q, QuerySet
+from django.utils.module_loading import import_string
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.response import Response
 
-from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, Severity, TopologyLevel
+from clusters.models import (
+    Cluster,
+    Node,
+    NodeAccelerator,
+    NodeFault,
+    NodeMaintenance,
+    ResourceFlavor,
+    Severity,
+    TopologyLevel,
+)
 from clusters.permissions import can_administer_supply
 from clusters.probe.card import Line, card_of
 from clusters.selectors.capacity import FlavorCapacity, free_by_cluster
 from clusters.selectors.clusters import state_of
+from clusters.selectors.effects import Effect
 from clusters.selectors.nodes import all_nodes
 from clusters.services.findings import ask_for_checks
 from clusters.services.flavors import create_flavor, delete_flavor, update_flavor
+from clusters.services.maintenance import ask_for_maintenance, end_maintenance
+from clusters.services.quarantine import quarantine_node, release_node
 from clusters.services.registration import Level, register_cluster, set_levels, update_cluster
 from portal.core import clock
 from portal.core.rest.request import ApiRequest
@@ -224,6 +238,48 @@ class AcceleratorOut(serializers.ModelSerializer[NodeAccelerator]):
         read_only_fields = fields
 
 
+class FaultOut(serializers.ModelSerializer[NodeFault]):
+    """Something that went wrong with a node, from when it was seen until it was mended."""
+
+    class Meta:
+        model = NodeFault
+        fields = ["id", "kind", "subject", "detail", "detected_at", "acts_at", "cleared_at"]
+        read_only_fields = fields
+
+
+class QuarantineIn(serializers.Serializer[Node]):
+    """Why nothing new may run on a node."""
+
+    reason = serializers.CharField(max_length=300)
+
+
+class MaintenanceIn(serializers.Serializer[Node]):
+    """When the node is emptied (null: at once), and why."""
+
+    deadline_at = serializers.DateTimeField(allow_null=True, default=None)
+    reason = serializers.CharField(max_length=300, allow_blank=True, default="")
+
+
+class EffectOut(serializers.Serializer[Effect]):
+    """One run on the node: what happens to it at the deadline. `run` is its team for those who may not see it."""
+
+    run = serializers.CharField(source="label")
+    gpus = serializers.IntegerField()
+    what = serializers.CharField()
+    lost_gpu_hours = serializers.FloatField(allow_null=True)
+
+
+class MaintenanceOut(serializers.Serializer[Any]):
+    """The maintenance of a node; `state` is null where there is none. `runs` are those that are still there."""
+
+    state = serializers.ChoiceField(NodeMaintenance.State.choices, allow_null=True)
+    deadline_at = serializers.DateTimeField(allow_null=True)
+    drained_at = serializers.DateTimeField(allow_null=True)
+    asked_by = serializers.CharField()
+    reason = serializers.CharField()
+    runs = EffectOut(many=True)
+
+
 class NodeOut(serializers.ModelSerializer[Node]):
     """A node that is there. CPU in thousandths of a core, memory in MiB; `foreign_...` is what others use."""
 
@@ -236,15 +292,17 @@ class NodeOut(serializers.ModelSerializer[Node]):
             *("id", "name", "cluster", "is_ready", "is_cordoned", "labels", "taints", "conditions", "address"),
             *("kubelet_version", "container_runtime", "cpu_milli", "memory_mib", "pods"),
             *("foreign_cpu_milli", "foreign_memory_mib", "foreign_pods", "gpus"),
+            *("is_faulty", "quarantined_at", "quarantined_by", "quarantine_reason", "maintenance_at"),
         ]
         read_only_fields = fields
 
 
 @extend_schema(parameters=[OpenApiParameter("cluster", str, description="Only nodes of the cluster of this name.")])
 class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Node]):
-    """The nodes of all clusters."""
+    """The nodes of all clusters; administrators quarantine them and take them for maintenance."""
 
     serializer_class = NodeOut
+    permission_classes = [IsAuthenticated, ReadOrAdminister]
     keyset_order = ("name", "id")
     lookup_value_regex = "[0-9]{1,18}"
     request: ApiRequest
@@ -256,6 +314,57 @@ class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
             return all_nodes()
         # The database takes no NUL, not even to look for one.
         return all_nodes().filter(cluster__name=cluster) if cluster.isprintable() else Node.objects.none()
+
+    @extend_schema(responses=FaultOut(many=True))
+    @action(detail=True, pagination_class=None)
+    def faults(self, _request: ApiRequest, *_args: Any, **_kwargs: Any) -> Response:
+        """Return the newest faults of the node, at most 100."""
+        rows = NodeFault.objects.filter(node=self.get_object()).order_by("-detected_at", "-pk")
+        return Response(FaultOut(rows[:100], many=True).data)
+
+    @extend_schema(methods=["POST"], request=QuarantineIn, responses=NodeOut)
+    @extend_schema(methods=["DELETE"], responses=NodeOut)
+    @action(detail=True, methods=["post", "delete"])
+    def quarantine(self, request: ApiRequest, *_args: Any, **_kwargs: Any) -> Response:
+        """Place nothing new on the node, or let it work again. 409 `quarantined`, `not_quarantined`."""
+        node = self.get_object()
+        if request.method == "DELETE":
+            release_node(actor=actor_of(request), node=node)
+        else:
+            given = QuarantineIn(data=request.data)
+            given.is_valid(raise_exception=True)
+            quarantine_node(actor=actor_of(request), node=node, **given.validated_data)
+        return Response(NodeOut(self.get_object()).data)
+
+    @extend_schema(methods=["GET", "DELETE"], responses=MaintenanceOut)
+    @extend_schema(methods=["POST"], request=MaintenanceIn, responses=MaintenanceOut)
+    @action(detail=True, methods=["get", "post", "delete"])
+    def maintenance(self, request: ApiRequest, *_args: Any, **_kwargs: Any) -> Response:
+        """Read the maintenance of the node, ask for it (again: move its deadline), cancel or end it.
+
+        409 `in_maintenance`, `not_in_maintenance`.
+        """
+        node = self.get_object()
+        if request.method == "DELETE":
+            end_maintenance(actor=actor_of(request), node=node)
+        if request.method == "POST":
+            given = MaintenanceIn(data=request.data)
+            given.is_valid(raise_exception=True)
+            ask_for_maintenance(actor=actor_of(request), node=node, **given.validated_data)
+        return Response(MaintenanceOut(self._maintenance(node)).data)
+
+    def _maintenance(self, node: Node) -> dict[str, Any]:
+        now = clock.now()
+        live = NodeMaintenance.objects.filter(node=node, ended_at=None).first()
+        deadline_at = live.deadline_at if live else now
+        return {
+            "state": live.state(now) if live else None,
+            "deadline_at": live.deadline_at if live else None,
+            "drained_at": live.drained_at if live else None,
+            "asked_by": live.asked_by if live else "",
+            "reason": live.reason if live else "",
+            "runs": import_string(settings.MUSTER_MAINTENANCE_EFFECTS)(node, self.request.user, deadline_at, now),
+        }
 
 
 class FlavorOut(serializers.ModelSerializer[ResourceFlavor]):

@@ -106,3 +106,26 @@ def levels_of(data: QueryDict) -> list[Level]:
     names, keys = data.getlist("level_name")[:MAX_ROWS], data.getlist("level_key")[:MAX_ROWS]
     rows = [Level(name.strip(), key.strip()) for name, key in zip(names, keys, strict=False)]
     return [row for row in rows if row.name or row.label_key]
+
+
+class QuarantineForm(DressedForm):
+    """Why nothing new may run on a node."""
+
+    reason = forms.CharField(
+        label=_("Why"), max_length=300, error_messages={"required": _("Say why, for those who come after you.")}
+    )
+
+
+class MaintenanceForm(DressedForm):
+    """When a node is emptied for its maintenance, and why."""
+
+    minutes = forms.IntegerField(
+        label=_("Minutes until its runs are stopped"),
+        min_value=0,
+        max_value=30 * 24 * 60,
+        initial=60,
+        help_text=_("0: at once. Until then they run on, and nothing new comes."),
+        error_messages={"required": _("Write in how many minutes.")},
+        widget=_NUMBER,
+    )
+    reason = forms.CharField(label=_("Why"), max_length=300, required=False)

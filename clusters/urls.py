@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from clusters.views import checks, clusters, flavors, fleet, node, registration
+from clusters.views import checks, clusters, flavors, fleet, node, node_acts, registration
 
 app_name = "clusters"
 urlpatterns = [
@@ -14,6 +14,16 @@ urlpatterns = [
     path("console/clusters/<slug:name>/edit/", registration.edit, name="edit"),
     path("console/clusters/<slug:name>/levels/", registration.levels, name="levels"),
     path("console/clusters/<slug:name>/checks/", checks.ask, name="ask_checks"),
+    path("console/clusters/<slug:cluster_name>/nodes/<str:name>/quarantine/", node_acts.quarantine, name="quarantine"),
+    path("console/clusters/<slug:cluster_name>/nodes/<str:name>/release/", node_acts.release, name="release"),
+    path(
+        "console/clusters/<slug:cluster_name>/nodes/<str:name>/maintenance/", node_acts.maintenance, name="maintenance"
+    ),
+    path(
+        "console/clusters/<slug:cluster_name>/nodes/<str:name>/maintenance/end/",
+        node_acts.end_maintenance,
+        name="end_maintenance",
+    ),
     path("console/flavors/", flavors.flavors, name="flavors"),
     path("console/flavors/<int:pk>/", flavors.edit, name="flavor"),
     path("console/flavors/<int:pk>/remove/", flavors.remove, name="remove_flavor"),

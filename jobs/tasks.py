@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from jobs.dispatch import drain
 from jobs.dispatch.housekeeping import keep_house
 from jobs.dispatch.reconcile import reconcile_due
 from jobs.engine import cycle
@@ -22,6 +23,13 @@ def reconcile() -> None:
     enqueue.picked_up("jobs.tasks.reconcile")
     heartbeat.beat("worker")
     reconcile_due()
+
+
+@shared_task(ignore_result=True, soft_time_limit=20, time_limit=25)
+def note_drained_nodes() -> None:
+    """Note which nodes in maintenance are empty."""
+    enqueue.picked_up("jobs.tasks.note_drained_nodes")
+    drain.note_drained_nodes()
 
 
 @shared_task(ignore_result=True, soft_time_limit=50, time_limit=55)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from jobs.views import detail, export, lists, preview, train_serve
+from jobs.views import detail, export, incidents, lists, preview, train_serve
 
 app_name = "jobs"
 urlpatterns = [
@@ -17,6 +17,8 @@ urlpatterns = [
     path("services.csv", export.services, name="services_csv"),
     path("jobs/cancel/", lists.cancel_selected, name="cancel_selected"),
     path("jobs/label/", lists.label_selected, name="label_selected"),
+    path("incidents/", incidents.incidents, name="incidents"),
+    path("incidents.csv", incidents.incidents_csv, name="incidents_csv"),
     path("jobs/<slug:uid>/", detail.job, name="detail"),
     path("jobs/<slug:uid>/again/", train_serve.again, name="again"),
     path("jobs/<slug:uid>/cancel/", detail.cancel, name="cancel"),

@@ -249,6 +249,24 @@ MUSTER_BIND_S = env.float("MUSTER_BIND_S", default=60.0)
 MUSTER_START_S = env.float("MUSTER_START_S", default=900.0)
 MUSTER_PULL_GRACE_S = env.float("MUSTER_PULL_GRACE_S", default=120.0)
 MUSTER_GIT_IMAGE = env.str("MUSTER_GIT_IMAGE", default="alpine/git:2.47.2")
+# Faults of nodes. What a node tells of itself and often mends within seconds (its kubelet or device plug-in starts
+# anew) stops no gang before this has passed; one that has fallen silent, left, or reports a fault does at once.
+MUSTER_FAULT_GRACE_S = env.float("MUSTER_FAULT_GRACE_S", default=10.0)
+# Conditions that mean a fault while they are "True", and taints: patterns with * and ?, in small or big letters.
+MUSTER_FAULT_CONDITIONS = env.list(
+    "MUSTER_FAULT_CONDITIONS",
+    default=["GpuUnhealthy", "*XID*", "Gpu*Watch", "SysLogsGPUFallenOff", "NVSwitchFatalError", "KernelDeadlock"],
+)
+MUSTER_FAULT_TAINTS = env.list(
+    "MUSTER_FAULT_TAINTS", default=["nvidia.com/gpu-xid-error", "nvidia.com/gpu-nvlink-error", "nvidia.com/gpu-error"]
+)
+# A job whose gang a node has failed stays away from that node for this long.
+MUSTER_EXCLUDE_S = env.float("MUSTER_EXCLUDE_S", default=6 * 3600.0)
+# So many faults within the window put a node into quarantine, but never more than this share of a flavor's nodes: many
+# nodes that break at once are more likely one fault of something else. 0 faults: only administrators do it.
+MUSTER_QUARANTINE_FAULTS = env.int("MUSTER_QUARANTINE_FAULTS", default=3)
+MUSTER_QUARANTINE_WINDOW_S = env.float("MUSTER_QUARANTINE_WINDOW_S", default=86_400.0)
+MUSTER_QUARANTINE_SHARE = env.float("MUSTER_QUARANTINE_SHARE", default=0.1)
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)
 # Who holds a cluster's GPUs: the floor above the clusters knows, so it is named here.
 MUSTER_GPU_HOLDERS = "jobs.selectors.holders.holders_by_node"
@@ -258,6 +276,8 @@ MUSTER_SPACES_MANIFESTS = "quotas.sync.wanted.manifests"
 # Namespaces whose pods may call into those of teams (ingress controllers, monitoring), and where runs may go.
 MUSTER_SPACE_CALLERS = env.list("MUSTER_SPACE_CALLERS", default=[])
 MUSTER_SPACE_EGRESS = env.list("MUSTER_SPACE_EGRESS", default=["0.0.0.0/0", "::/0"])
+# And what the maintenance of a node does to the runs on it.
+MUSTER_MAINTENANCE_EFFECTS = "jobs.selectors.maintenance.effects_on"
 
 LOGGING = logging_config(
     json=env.bool("MUSTER_LOG_JSON", default=not DEMO), level=env.str("MUSTER_LOG_LEVEL", default="INFO")

@@ -167,6 +167,10 @@ OF_NODE: dict[str, Any] = {
     "own": lambda world: {"cluster_name": world.cluster.name, "name": world.node.name},
     "missing": lambda world: {"cluster_name": world.cluster.name, "name": "no-such-node"},
 }
+OF_NODE_ID: dict[str, Any] = {
+    "own": lambda world: {"pk": world.node.pk},
+    "missing": lambda _world: {"pk": NOT_THERE},
+}
 OF_FLAVOR: dict[str, Any] = {
     "own": lambda world: {"pk": world.flavor.pk},
     "missing": lambda _world: {"pk": NOT_THERE},
@@ -192,6 +196,8 @@ RULES: dict[str, Rule] = {
     "jobs:services": page(PEOPLE),
     "jobs:list_csv": page(PEOPLE),
     "jobs:services_csv": page(PEOPLE),
+    "jobs:incidents": page(PEOPLE),
+    "jobs:incidents_csv": page(PEOPLE),
     "jobs:cancel_selected": act(PEOPLE),  # each job is asked for by itself
     "jobs:label_selected": act(PEOPLE),
     "jobs:detail": page(VIEWERS, **OF_JOB),
@@ -230,6 +236,10 @@ RULES: dict[str, Rule] = {
     "clusters:detail": page(PEOPLE, **OF_CLUSTER),
     "clusters:node": page(PEOPLE, **OF_NODE),
     "clusters:fleet": page(PEOPLE),
+    "clusters:quarantine": act(ADMINISTRATORS, **OF_NODE),
+    "clusters:release": act(ADMINISTRATORS, **OF_NODE),
+    "clusters:maintenance": act(ADMINISTRATORS, **OF_NODE),
+    "clusters:end_maintenance": act(ADMINISTRATORS, **OF_NODE),
     "clusters:new": form(ADMINISTRATORS),
     "clusters:edit": form(ADMINISTRATORS, **OF_CLUSTER),
     "clusters:levels": form(ADMINISTRATORS, **OF_CLUSTER),
@@ -293,6 +303,10 @@ RULES: dict[str, Rule] = {
     "api:clusters-probe": Rule({"GET": PEOPLE, "POST": ADMINISTRATORS}, **OF_CLUSTER),
     "api:nodes-list": page(PEOPLE),
     "api:nodes-detail": page(PEOPLE, own=lambda world: {"pk": world.node.pk}, missing=lambda _world: {"pk": NOT_THERE}),
+    "api:nodes-faults": page(PEOPLE, **OF_NODE_ID),
+    "api:nodes-quarantine": Rule({"POST": ADMINISTRATORS, "DELETE": ADMINISTRATORS}, **OF_NODE_ID),
+    "api:nodes-maintenance": Rule({"GET": PEOPLE, "POST": ADMINISTRATORS, "DELETE": ADMINISTRATORS}, **OF_NODE_ID),
+    "api:incidents-list": page(PEOPLE),
     "api:flavors-list": Rule({"GET": PEOPLE, "POST": ADMINISTRATORS}),
     "api:flavors-detail": Rule(
         {"GET": PEOPLE, "PATCH": ADMINISTRATORS, "DELETE": ADMINISTRATORS},

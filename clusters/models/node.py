@@ -7,6 +7,14 @@ from clusters.models.cluster import Cluster
 from clusters.models.flavor import ResourceFlavor
 from portal.core.models import TimestampedModel
 
+# Faulty, in quarantine, in maintenance, or failing again and again: the few nodes that people are told of.
+NEEDS_LOOK = (
+    models.Q(is_faulty=True)
+    | models.Q(fails_often=True)
+    | models.Q(quarantined_at__isnull=False)
+    | models.Q(maintenance_at__isnull=False)
+)
+
 
 class Node(TimestampedModel):
     """One machine. CPU in thousandths of a core, memory in MiB. A node that left keeps its row, with `gone_at`."""
@@ -33,13 +41,43 @@ class Node(TimestampedModel):
     foreign_pods = models.PositiveIntegerField(default=0)
     resource_version = models.CharField(max_length=40, blank=True)
     gone_at = models.DateTimeField(null=True)
+    # A condition or taint says that something of it is broken.
+    is_faulty = models.BooleanField(default=False)
+    # What the portal itself decided; the watcher never touches these.
+    quarantined_at = models.DateTimeField(null=True)
+    quarantined_by = models.CharField(max_length=150, blank=True)  # empty: by the portal, after too many faults
+    quarantine_reason = models.CharField(max_length=300, blank=True)
+    # It failed as often as those in quarantine, but so did too many of its flavor: a person should look.
+    fails_often = models.BooleanField(default=False)
+    # Faults before this were looked at by a person, who let the node work again.
+    faults_count_from = models.DateTimeField(null=True)
+    # When gangs on it are stopped for its maintenance; nothing new is placed there from the asking on.
+    maintenance_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="node_name_once_per_cluster")]
-        indexes = [models.Index(fields=["cluster", "gone_at"], name="node_present")]
+        indexes = [
+            models.Index(fields=["cluster", "gone_at"], name="node_present"),
+            models.Index(fields=["cluster"], condition=NEEDS_LOOK, name="node_needs_look"),
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing new is placed on it, ready or not; `closed_nodes` is the same for queries."""
+        return self.is_cordoned or self.is_faulty or self.quarantined_at is not None or self.maintenance_at is not None
+
+
+def closed_nodes(prefix: str = "") -> models.Q:
+    """The condition that nothing new is placed on a node; `prefix` leads to it from another row."""
+    return (
+        models.Q(**{f"{prefix}is_cordoned": True})
+        | models.Q(**{f"{prefix}is_faulty": True})
+        | models.Q(**{f"{prefix}quarantined_at__isnull": False})
+        | models.Q(**{f"{prefix}maintenance_at__isnull": False})
+    )
 
 
 class NodeAccelerator(models.Model):
@@ -77,6 +115,13 @@ class NodeEvent(models.Model):
         DEVICE_LOST = "device_lost", _("lost devices")
         DEVICE_RECOVERED = "device_recovered", _("got devices back")
         RELABELED = "relabeled", _("moved in the topology")
+        FAULT = "fault", _("fault")
+        MENDED = "mended", _("mended")
+        QUARANTINED = "quarantined", _("quarantined")
+        RELEASED = "released", _("released from quarantine")
+        MAINTENANCE = "maintenance", _("maintenance was asked for")
+        DRAINED = "drained", _("empty, ready for maintenance")
+        REOPENED = "reopened", _("maintenance ended")
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField()

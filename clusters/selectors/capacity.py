@@ -9,7 +9,7 @@ from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import Coalesce, Greatest
 
 from clusters.manifests.versions import TOO_OLD
-from clusters.models import Cluster, NodeAccelerator
+from clusters.models import Cluster, NodeAccelerator, closed_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def sum_by_flavor(groups: Iterable[Iterable[FlavorCapacity]]) -> list[FlavorCapa
 
 def free_by_cluster(now: datetime) -> dict[int, list[FlavorCapacity]]:
     """Return the sums by flavor of each enabled cluster that has GPUs, by the cluster's id. One query."""
-    takes_pods = Q(node__is_ready=True, node__is_cordoned=False) & ~closed_clusters(now, "node__cluster__")
+    takes_pods = open_nodes(now, "node__")
     free = Greatest(F("allocatable") - F("held") - F("foreign"), 0)
     rows = (
         # A flavor that a node has lost keeps its row, at zero: it is no node of that flavor any more.
@@ -88,6 +88,11 @@ def free_by_cluster(now: datetime) -> dict[int, list[FlavorCapacity]]:
     for cluster_id, *values in rows:
         found.setdefault(cluster_id, []).append(FlavorCapacity(*values))
     return found
+
+
+def open_nodes(now: datetime, prefix: str = "") -> Q:
+    """The condition that something new may be placed on a node; `prefix` leads to it from another row."""
+    return Q(**{f"{prefix}is_ready": True}) & ~closed_nodes(prefix) & ~closed_clusters(now, f"{prefix}cluster__")
 
 
 def stale_clusters(now: datetime, prefix: str = "") -> Q:

@@ -4,11 +4,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, F
 from django.db.models.functions import Greatest
 
 from clusters.models import NodeAccelerator
-from clusters.selectors.capacity import closed_clusters
+from clusters.selectors.capacity import open_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FreeNow:
 def free_now(now: datetime) -> FreeNow:
     """Count nodes by how many GPUs they have free: as many rows as there are such counts, whatever the fleet's size."""
     free = Greatest(F("allocatable") - F("held") - F("foreign"), 0)
-    is_open = Q(node__is_ready=True, node__is_cordoned=False) & ~closed_clusters(now, "node__cluster__")
+    is_open = open_nodes(now, "node__")
     rows = (
         NodeAccelerator.objects.filter(node__gone_at=None, node__cluster__is_enabled=True, capacity__gt=0)
         .annotate(free_here=free, is_open=is_open)

@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 from django.utils.translation import gettext as _
 
-from clusters.models import Cluster, GpuSample, Node, NodeAccelerator, NodeEvent
+from clusters.models import Cluster, GpuSample, Node, NodeAccelerator, NodeEvent, NodeFault, NodeMaintenance
 from clusters.selectors.capacity import is_stale
 
 # Labels by which the vendors' discovery says that a driver is loaded.
@@ -21,6 +24,7 @@ DRIVER_LABELS = (
 # This many missed scrapes make an exporter silent.
 _SILENT_SCRAPES = 3
 _EVENTS = 100
+_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class NodeDetail:
     levels: Sequence[tuple[str, str]]
     checks: Sequence[Check]
     events: Sequence[NodeEvent]
+    faults: Sequence[NodeFault]
+    maintenance: NodeMaintenance | None
     exporter_heard_at: datetime | None
 
 
@@ -61,12 +67,13 @@ def all_nodes() -> QuerySet[Node]:
 def node_detail(cluster_name: str, node_name: str, now: datetime) -> NodeDetail | None:
     """Return a node, also one that left; None if there never was one of that name."""
     heard = GpuSample.objects.filter(node_id=OuterRef("pk")).order_by("-at").values("at")[:1]
-    # One row a level of its cluster, and one for a cluster without any: node, levels and exporter in one query.
+    # One row a level of its cluster, and one for a cluster without any: node, levels, exporter and faults in one query.
     rows = list(
         Node.objects.filter(cluster__name=cluster_name, name=node_name)
         .select_related("cluster")
         .annotate(
             heard_at=Subquery(heard),
+            newest_faults=_newest_faults(),
             level_name=F("cluster__levels__name"),
             label_key=F("cluster__levels__label_key"),
         )
@@ -87,6 +94,8 @@ def node_detail(cluster_name: str, node_name: str, now: datetime) -> NodeDetail 
             *_other_checks(node, levels, heard_at, now),
         ],
         events=list(NodeEvent.objects.filter(node=node).order_by("-at", "-pk")[:_EVENTS]),
+        faults=[_fault(one) for one in node.newest_faults],
+        maintenance=_maintenance(node),
         exporter_heard_at=heard_at,
     )
 
@@ -96,6 +105,9 @@ def _state_checks(node: Node, now: datetime) -> list[Check]:
         Check("cluster", _("The cluster answers"), not is_stale(node.cluster, now), node.cluster.last_error),
         Check("present", _("The node is in the cluster"), node.gone_at is None),
         Check("ready", _("The node is ready"), node.is_ready, _condition_text(node.conditions.get("Ready"))),
+        Check("whole_node", _("No condition or taint reports a fault"), not node.is_faulty),
+        Check("trusted", _("The node is not quarantined"), node.quarantined_at is None, _quarantine_text(node)),
+        Check("in_use", _("The node is not in maintenance"), node.maintenance_at is None),
         Check("open", _("The node is not cordoned"), not node.is_cordoned),
     ]
 
@@ -132,6 +144,26 @@ def _other_checks(
             _("missing: %(levels)s") % {"levels": ", ".join(missing)} if missing else "",
         ),
     ]
+
+
+def _newest_faults() -> ArraySubquery:
+    rows = NodeFault.objects.filter(node=OuterRef("pk")).order_by("-detected_at", "-pk")
+    names = ("kind", "subject", "detail", "detected_at", "cleared_at")
+    return ArraySubquery(rows.values_list(JSONObject(**{name: name for name in names}))[:_FAULTS])
+
+
+def _fault(one: dict[str, Any]) -> NodeFault:
+    """A fault as it came beside its node; JSON knows no moments."""
+    moments = {name: one[name] and datetime.fromisoformat(one[name]) for name in ("detected_at", "cleared_at")}
+    return NodeFault(**{**one, **moments})
+
+
+def _maintenance(node: Node) -> NodeMaintenance | None:
+    return NodeMaintenance.objects.filter(node=node, ended_at=None).first() if node.maintenance_at else None
+
+
+def _quarantine_text(node: Node) -> str:
+    return " - ".join(filter(None, (node.quarantined_by, node.quarantine_reason)))
 
 
 def _condition_text(condition: Mapping[str, str] | None) -> str:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from clusters.models import Cluster, Node, TopologyLevel
+from django.db.models import BooleanField, ExpressionWrapper, Q
+
+from clusters.models import NEEDS_LOOK, Cluster, Node, TopologyLevel, closed_nodes
 
 Natural = tuple[tuple[int, str], ...]
 _NUMBERS = re.compile(r"([0-9]+)")
@@ -57,7 +59,8 @@ class NodeShares(NamedTuple):
     name: str
     labels: Mapping[str, str]
     is_ready: bool
-    is_cordoned: bool
+    is_closed: bool
+    needs_look: bool
     shares: Sequence[Share]
 
 
@@ -79,9 +82,11 @@ class NodeBox:
     id: int
     name: str
     is_ready: bool
-    is_cordoned: bool
+    is_closed: bool
     cells: Sequence[GpuCell]
     holders: Sequence[Holder] = ()
+    # Something is wrong with it, or was done to it, that people are told of.
+    needs_look: bool = False
 
     @property
     def free(self) -> int:
@@ -155,20 +160,24 @@ def _nodes(cluster_ids: Collection[int]) -> dict[int, list[NodeShares]]:
     """Read the nodes with their GPUs as one flat query: a node without GPUs is one row, with empty columns."""
     rows = (
         Node.objects.filter(cluster__in=cluster_ids, gone_at=None)
+        .annotate(
+            closed=ExpressionWrapper(closed_nodes(), output_field=BooleanField()),
+            needs_look=ExpressionWrapper(NEEDS_LOOK | Q(is_ready=False), output_field=BooleanField()),
+        )
         .order_by("pk", "accelerators__flavor__rank", "accelerators__flavor__name")
         .values_list(
             "cluster_id",
-            *("pk", "name", "labels", "is_ready", "is_cordoned"),
+            *("pk", "name", "labels", "is_ready", "closed", "needs_look"),
             *(f"accelerators__{name}" for name in ("flavor__name", "capacity", "allocatable", "foreign", "held")),
         )
     )
     found: dict[int, list[NodeShares]] = defaultdict(list)
-    for cluster_id, node_id, name, labels, is_ready, is_cordoned, *share in rows:
+    for cluster_id, node_id, name, labels, is_ready, is_closed, needs_look, *share in rows:
         nodes, shares = found[cluster_id], [] if share[0] is None else [Share(*share)]
         if nodes and nodes[-1].id == node_id:
             nodes[-1] = nodes[-1]._replace(shares=[*nodes[-1].shares, *shares])
         else:
-            nodes.append(NodeShares(node_id, name, labels, is_ready, is_cordoned, shares))
+            nodes.append(NodeShares(node_id, name, labels, is_ready, is_closed, needs_look, shares))
     return found
 
 
@@ -192,16 +201,17 @@ def _box(node: NodeShares, holders: Sequence[Holder]) -> NodeBox:
         id=node.id,
         name=node.name,
         is_ready=node.is_ready,
-        is_cordoned=node.is_cordoned,
+        is_closed=node.is_closed,
         cells=cells_of(node, holders),
         holders=holders,
+        needs_look=node.needs_look or any(each.allocatable < each.held for each in node.shares),
     )
 
 
 def _idle_state(node: NodeShares) -> CellState:
     if not node.is_ready:
         return CellState.NOT_READY
-    return CellState.CORDONED if node.is_cordoned else CellState.FREE
+    return CellState.CORDONED if node.is_closed else CellState.FREE
 
 
 def _order(node: NodeShares, levels: Sequence[TopologyLevel]) -> tuple[tuple[bool, Natural], ...]:

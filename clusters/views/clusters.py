@@ -19,6 +19,7 @@ from clusters.selectors.clusters import cluster_in_detail, cluster_rows, state_o
 from clusters.selectors.heat import Row, heat_map
 from clusters.selectors.slots import slots_now
 from clusters.selectors.topology import Domain, Holder, cluster_map
+from clusters.selectors.trouble import troubled_nodes
 from clusters.telemetry.charts import cluster_chart
 from portal.core import clock
 from portal.core.http import Request
@@ -64,6 +65,7 @@ def cluster(request: Request, name: str) -> HttpResponse:
         "mine": _mine(heat.rows, run),
         "clear_job_url": address(request, job=""),
         "chart": cluster_chart(shown, now),
+        "troubled": troubled_nodes(now, cluster=shown) if any(node.needs_look for node in root.all_nodes) else [],
         "checks": card_of(found.findings, request.user),
         "may_administer": can_administer_supply(request.user),
         "live_url": stream_url(f"cluster:{shown.pk}", f"telemetry:{shown.pk}"),

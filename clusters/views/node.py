@@ -2,22 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from clusters.forms import MaintenanceForm, QuarantineForm
 from clusters.models import Node, NodeAccelerator
+from clusters.permissions import can_administer_supply
+from clusters.selectors.effects import Effect
 from clusters.selectors.nodes import NodeDetail, node_detail
 from clusters.selectors.topology import Holder
+from clusters.selectors.trouble import fault_sentence
 from clusters.telemetry.charts import GpuNow, NodeMeasurements, node_measurements
 from clusters.views.clusters import holders_of
 from portal.core import clock
 from portal.core.http import Request
 from portal.core.publish import stream_url
+from portal.identity.models import User
 
 Context = dict[str, Any]
 
@@ -71,6 +79,13 @@ def node(request: Request, cluster_name: str, name: str) -> HttpResponse:
         "gpus": _gpus(measured, holders),
         "resources": _resources(shown, detail.accelerators, holders),
         "charts": measured.charts,
+        "faults": [(fault, fault_sentence(fault)) for fault in detail.faults],
+        "maintenance": detail.maintenance,
+        "maintenance_state": detail.maintenance.state(now) if detail.maintenance else "",
+        "effects": _effects(detail, request.user, now),
+        "may_administer": can_administer_supply(request.user),
+        "quarantine_form": QuarantineForm(auto_id="quarantine_%s"),
+        "maintenance_form": MaintenanceForm(auto_id="maintenance_%s"),
         "live_url": stream_url(f"cluster:{shown.cluster_id}", f"telemetry:{shown.cluster_id}"),
     }
     return render(request, "clusters/node.html#live" if request.htmx else "clusters/node.html", context)
@@ -84,7 +99,18 @@ def _state(detail: NodeDetail) -> str:
         return "stale"
     if not met["ready"]:
         return "not_ready"
-    return "ready" if met["open"] else "cordoned"
+    words = {"whole_node": "faulty", "trusted": "quarantined", "in_use": "maintenance", "open": "cordoned"}
+    return next((word for code, word in words.items() if not met[code]), "ready")
+
+
+def _effects(detail: NodeDetail, user: User, now: datetime) -> list[Effect]:
+    """Ask the floor above what the maintenance does, for administrators also before there is one."""
+    asked = detail.maintenance
+    if asked is None and not can_administer_supply(user):
+        return []
+    deadline_at = asked.deadline_at if asked else now
+    answer: list[Effect] = import_string(settings.MUSTER_MAINTENANCE_EFFECTS)(detail.node, user, deadline_at, now)
+    return answer
 
 
 def _gpus(measured: NodeMeasurements, holders: Sequence[Holder]) -> list[GpuLine]:

@@ -168,11 +168,14 @@ def _extended(allocatable: Json) -> dict[str, int]:
 
 def _condition(condition: Json) -> dict[str, object]:
     # Without the heartbeat time, which changes all the time and says nothing.
-    return {
+    told = {
         "status": condition.get("status") or "Unknown",
         "reason": condition.get("reason") or "",
         "since": condition.get("lastTransitionTime") or "",
     }
+    if told["status"] == "True" and condition["type"] != "Ready":  # it says what is wrong, an XID for instance
+        told["message"] = str(condition.get("message") or "")[:300]
+    return told
 
 
 def _taint(taint: Json) -> dict[str, object]:

@@ -86,6 +86,7 @@ class Mirror:
             if ours or supply:
                 publish(f"cluster:{self._cluster.pk}", self._cluster.name)
         self._compares_all_nodes = False
+        ours |= self._nodes.take_new_faults()
         return frozenset(({RECONCILE} if ours else set()) | ({RUN_CYCLE} if supply else set()))
 
     def _apply_pods(self, batch: Batch, now: datetime) -> tuple[bool, set[str]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from clusters.models import Node, NodeAccelerator, NodeEvent
+from clusters.watch.fault_table import FaultTable, Look
 from clusters.watch.foreign import ForeignShare
 from clusters.watch.inventory import Catalogue, Change, NodeFacts, NodeView, changes, facts_of
 
@@ -37,9 +38,12 @@ class NodeTable:
         self._cluster_id = cluster_id
         self._catalogue = catalogue
         self._rows: dict[str, Written] = {}
+        self._faults = FaultTable(cluster_id, catalogue)
+        self._has_new_faults = False
 
     def load(self) -> None:
         """Read what is written already."""
+        self._faults.load()
         nodes = Node.objects.filter(cluster_id=self._cluster_id).prefetch_related("accelerators")
         self._rows = {node.name: _written(node) for node in nodes}
 
@@ -60,6 +64,9 @@ class NodeTable:
         before = {view.name: self._rows.get(view.name) for view in news}
         ids = self._write_nodes(news, shares)
         self._write_accelerators(ids, news, before, shares)
+        self._has_new_faults |= self._faults.observe(
+            [_look(ids[view.name], before[view.name], view) for view in news], now
+        )
         timeline = []
         for view in news:
             was = before[view.name]
@@ -76,9 +83,15 @@ class NodeTable:
             return False
         Node.objects.filter(pk__in=[row.id for row in gone]).update(gone_at=now, updated_at=now)
         NodeEvent.objects.bulk_create([_event(row.id, Change("gone"), now) for row in gone])
+        self._has_new_faults |= self._faults.gone([(row.id, row.view) for row in gone], now)
         for row in gone:
             self._rows[row.view.name] = Written(row.id, row.view, is_gone=True, foreign=row.foreign)
         return True
+
+    def take_new_faults(self) -> bool:
+        """Whether a fault was opened since this was asked last."""
+        found, self._has_new_faults = self._has_new_faults, False
+        return found
 
     def _is_news(self, view: NodeView, share: ForeignShare) -> bool:
         row = self._rows.get(view.name)
@@ -133,6 +146,10 @@ class NodeTable:
             gone_at=None,
             **{name: getattr(view, name) for name in _COLUMNS},
         )
+
+
+def _look(node_id: int, was: Written | None, view: NodeView) -> Look:
+    return Look(node_id, was.view if was else None, view, was_gone=bool(was and was.is_gone))
 
 
 def _event(node_id: int, change: Change, now: datetime) -> NodeEvent:

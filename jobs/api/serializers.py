@@ -68,6 +68,15 @@ class AttemptOut(Out):
     stop = StopOut(allow_null=True)
 
 
+class ExclusionOut(Out):
+    """A node that the job does not use for now, since it failed under it."""
+
+    node = serializers.CharField()
+    why = serializers.CharField()
+    failed_at = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+
+
 class WarningOut(Out):
     """Something that looks like a mistake and is allowed."""
 
@@ -105,6 +114,7 @@ class JobOut(Out):
     attempt = serializers.IntegerField()
     attempts = AttemptOut(many=True)
     cluster_stale = serializers.BooleanField()
+    exclusions = ExclusionOut(many=True)
     commit = serializers.CharField(allow_null=True)
     endpoint = serializers.CharField(allow_null=True)
     replicas_ready = serializers.IntegerField()

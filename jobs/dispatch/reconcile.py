@@ -6,7 +6,7 @@ again; a lost hint costs one look (`due_at`), a lost worker one claim.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
@@ -14,12 +14,12 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError, Unreachable
-from clusters.models import ObservedObject, ObservedPod
+from clusters.models import Node, NodeFault, ObservedObject, ObservedPod
 from clusters.selectors.capacity import stale_cluster_ids
 from jobs.dispatch import limits, replicas, run, start, stateful, stop
 from jobs.dispatch.progress import FencedOffError, advance
 from jobs.dispatch.view import View, load_views
-from jobs.models import Attempt
+from jobs.models import Allocation, Attempt
 from portal.core import clock
 from portal.core.enqueue import enqueue
 
@@ -34,6 +34,8 @@ CLAIM = timedelta(seconds=limits.PASS_S + 5)
 # An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
 COMMIT_LAG = timedelta(seconds=1)
 RETRY_S = 2.0
+# Longer than the longest time between two looks at an attempt that runs.
+FAULT_NEWS = timedelta(seconds=30)
 # A step that fails by a fault of ours shall not keep the others from their turn.
 FAULT_RETRY_S = 15.0
 
@@ -86,7 +88,30 @@ def _claim() -> list[Attempt]:
 
 
 def _is_due() -> QuerySet[Attempt]:
-    return _workable().filter(Q(due_at__lte=clock.now()) | _news(ObservedPod) | _news(ObservedObject))
+    now = clock.now()
+    return _workable().filter(
+        Q(due_at__lte=now) | _news(ObservedPod) | _news(ObservedObject) | Q(pk__in=_hit_by_faults(now))
+    )
+
+
+def _hit_by_faults(now: datetime) -> list[int]:
+    """Attempts on nodes that failed, or whose maintenance began, after the last look. The next look sees older news."""
+    recent = NodeFault.objects.filter(acts_at__gt=now - FAULT_NEWS, acts_at__lte=now)
+    emptied = Node.objects.filter(maintenance_at__gt=now - FAULT_NEWS, maintenance_at__lte=now)
+    acting = list(recent.values_list("node_id", "acts_at"))
+    acting += [(node_id, at) for node_id, at in emptied.values_list("pk", "maintenance_at") if at is not None]
+    if not acting:
+        return []
+    rows = Allocation.objects.filter(node__in={node_id for node_id, _at in acting}, released_at=None)
+    looked_at = {
+        (node_id, attempt_id): looked
+        for node_id, attempt_id, looked in rows.values_list("node_id", "attempt_id", "attempt__looked_at")
+    }
+    return [
+        attempt_id
+        for (node_id, attempt_id), looked in looked_at.items()
+        if looked is not None and any(at > looked - COMMIT_LAG for other, at in acting if other == node_id)
+    ]
 
 
 def _workable() -> QuerySet[Attempt]:

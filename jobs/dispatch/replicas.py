@@ -11,15 +11,18 @@ from clusters.manifests import patches
 from clusters.models import ObservedPod
 from jobs import transitions
 from jobs.dispatch import limits, run, start, stop
+from jobs.dispatch.faults import fallen, is_emptied
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.view import TERMINAL, View
 from jobs.models import Allocation, Attempt, Job
-from jobs.services import holding, span
+from jobs.services import holding, incidents, span
 from jobs.transitions import Event
 from portal.core.enqueue import enqueue
 
 REVIEW_S = 15.0
+# How long a node's maintenance waits for the other replicas of a service to be up.
+PATIENCE_S = 120.0
 
 
 def review(view: View, gateway: Gateway) -> None:
@@ -29,6 +32,8 @@ def review(view: View, gateway: Gateway) -> None:
     if view.job.workers != view.attempt.workers:
         return _scale(view, gateway)
     _give_back(view)
+    _evacuate(view, gateway)
+    _move_out(view, gateway)
     _unseat(view, gateway)
     if not _seat(view, gateway):
         return advance(view, due_s=0.5)
@@ -64,8 +69,10 @@ def _give_back(view: View) -> None:
     known = {pod.uid for pod in view.pods}
     over = [row for row in view.held if row.pod_uid in known and row.pod_uid not in alive]
     kept = [row for row in view.held if row not in over]
-    surplus = max(0, len(kept) - view.job.workers)
     # A place without a pod was never bound: nothing to prove.
+    over += [row for row in kept if not row.pod_uid and _is_of_no_use(row, view)]
+    kept = [row for row in kept if row not in over]
+    surplus = max(0, len(kept) - view.job.workers)
     over += [row for row in reversed(kept) if not row.pod_uid][:surplus]
     if holding.release(over):
         span.update(view.attempt)
@@ -97,10 +104,62 @@ def _unseat(view: View, gateway: Gateway) -> None:
         waited_s = (view.now - pod.seen_at).total_seconds()
         if row is None or pod.is_gated or pod.is_scheduled or pod.is_deleting or waited_s < limits.BIND_S:
             continue
-        excluded = [key for key in view.job.excluded_node_ids if key != row.node_id]
-        Job.objects.filter(pk=view.job.pk).update(excluded_node_ids=[*excluded, row.node_id])
+        _avoid(view, row, pod.message or "not bound")
         with contextlib.suppress(NotFound, Conflict):
             gateway.delete("pods", pod.namespace, pod.name, uid=pod.uid)
+
+
+def _is_of_no_use(row: Allocation, view: View) -> bool:
+    return fallen([row], view.faults, view.now) is not None or row.node.maintenance_at is not None
+
+
+def _move_out(view: View, gateway: Gateway) -> None:
+    """Delete the replicas on nodes that are emptied, one by one while the others serve, and soon in any case."""
+    rows = {row.pod_uid: row for row in view.held if row.pod_uid and is_emptied(row, view.now)}
+    leaving = [pod for pod in view.present if pod.uid in rows and not pod.is_deleting and pod.phase not in TERMINAL]
+    if not leaving:
+        return
+    overdue_s = max((view.now - (rows[pod.uid].node.maintenance_at or view.now)).total_seconds() for pod in leaving)
+    serving = sum(pod.is_ready and not pod.is_deleting for pod in view.present)
+    if overdue_s < PATIENCE_S and serving < view.job.workers:
+        return
+    for pod in leaving if overdue_s >= PATIENCE_S else leaving[:1]:
+        with contextlib.suppress(NotFound, Conflict):
+            gateway.delete("pods", pod.namespace, pod.name, uid=pod.uid)
+
+
+def _evacuate(view: View, gateway: Gateway) -> None:
+    """Delete the replicas whose node failed; each comes anew at the gate, and its place is free after its proof."""
+    rows = {row.pod_uid: row for row in view.held if row.pod_uid}
+    for pod in view.present:
+        row = rows.get(pod.uid)
+        place = fallen([row], view.faults, view.now) if row else None
+        if row is None or place is None or pod.is_deleting or pod.phase in TERMINAL:
+            continue
+        with transaction.atomic():
+            incidents.open_incident(
+                attempt=view.attempt,
+                node=row.node,
+                kind=place.kind,
+                message=place.message,
+                fault=place.fault,
+                gpus=row.gpus,
+                checkpoint_at=None,
+                now=view.now,
+                pod_uid=pod.uid,
+            )
+            _avoid(view, row, place.message)
+        with contextlib.suppress(NotFound, Conflict):
+            gateway.delete("pods", pod.namespace, pod.name, uid=pod.uid)
+
+
+def _avoid(view: View, row: Allocation, why: str) -> None:
+    """Let no replica of the service come to this node for a while."""
+    job = view.job
+    job.exclusions = incidents.exclusions_with(
+        job, row.node_id, name=row.node.name, why=why, failed_at=view.now, now=view.now
+    )
+    Job.objects.filter(pk=job.pk).update(exclusions=job.exclusions)
 
 
 def _seat_one(gateway: Gateway, pod: ObservedPod, row: Allocation) -> bool:

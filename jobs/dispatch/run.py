@@ -1,16 +1,18 @@
 """S7 and S8: watch a running gang and settle its end."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import NotFound
-from clusters.models import Node, ObservedPod
+from clusters.models import NodeFault, ObservedPod
 from clusters.watch.diagnose import PodView, pod_view
 from jobs import transitions
 from jobs.dispatch import render, sets, stop, verdict
+from jobs.dispatch.faults import of_node, suspected
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.verdict import Verdict
@@ -27,7 +29,7 @@ Step = Attempt.Step
 REVIEW_S = 15.0
 ENDING = (State.STARTING, State.RUNNING)
 # Stops by the infrastructure, which cost the user none of the retries.
-FREE_CODES = ("", Job.Outcome.NODE_LOST, Job.Outcome.PREEMPTED)
+FREE_CODES = ("", Job.Outcome.NODE_LOST, Job.Outcome.PREEMPTED, Job.Outcome.MAINTENANCE)
 
 Pod = ObservedPod | PodView
 
@@ -65,14 +67,18 @@ def is_deleted(view: View, gateway: Gateway) -> bool:
     return bool(found["metadata"]["uid"] != view.attempt.object_uid)
 
 
-def lost_rank(view: View) -> Cause | None:
-    """A rank that its cluster has given up and that cannot end, since its node is silent.
+def lost_node(view: View) -> Cause | None:
+    """A node that failed under the gang, or is taken out of use: its peers wait for it, and need not.
 
-    The controller waits for its end before it fails the Job. The peers wait for it too, and need not.
+    What the cluster gives up itself counts too, though so many nodes are silent that ours are not believed to be lost.
     """
+    if place := view.fallen:
+        return stop.fallen(place)
+    if row := view.in_maintenance:
+        return stop.maintenance(row)
     for pod in view.present:
         row = view.allocation_of(pod.rank)
-        if row and pod.disruption and pod.phase not in TERMINAL and _is_lost(row):
+        if row and pod.disruption and pod.phase not in TERMINAL and not row.node.is_ready:
             return _again(view, verdict.of_pod(pod), row)
     return None
 
@@ -99,27 +105,27 @@ def commit_of(view: View) -> str:
 def _cause_to_stop(view: View, gateway: Gateway) -> Cause | None:
     if overdue := _overdue_s(view):
         return Cause(code=Job.Outcome.TIMEOUT, message=f"ran for its limit of {overdue} s")
+    if cause := lost_node(view):
+        return cause
     if any(pod.is_gated for pod in view.present):
         # A replacement for a pod that somebody deleted: its peers have state that it has not.
         return stop.again("a pod was deleted on the cluster")
     if lost := sets.lost(view, gateway):
         return stop.again(f"{lost} was deleted on the cluster")
-    return lost_rank(view)
+    return None
 
 
 def other_failed(view: View, gateway: Gateway) -> None:
     """A further set has failed: the workers go with it, and all start again or none."""
     pods = [pod for pod in _pods_now(view, gateway) or () if (pod.rank or 0) >= view.attempt.workers]
+    if place := suspected(view.held, view.faults, view.now):
+        return stop.begin(view, stop.fallen(place))
     judged = verdict.of_failed(pods)
     if judged.is_infrastructure or _has_retries(view):
         return stop.begin(view, _again(view, judged, None))
     return stop.begin(
         view, Cause(code=judged.code, message=judged.message, rank=judged.rank, exit_code=judged.exit_code)
     )
-
-
-def _is_lost(row: Allocation) -> bool:
-    return row.node.gone_at is not None or not row.node.is_ready
 
 
 def _deleted(view: View) -> None:
@@ -149,15 +155,13 @@ def _all_ended(pods: Sequence[Pod]) -> bool:
 def _settle_failure(view: View, pods: Sequence[Pod], *, is_over: bool) -> None:
     if overdue := _overdue_on_the_cluster(view):
         return stop.begin(view, Cause(code=Job.Outcome.TIMEOUT, message=overdue))
-    lost = next((row for row in view.held if _is_lost(row)), None)
-    judged = verdict.of_failed(pods)
-    if lost is not None and not judged.is_infrastructure:
+    if place := suspected(view.held, view.faults, view.now):
         # Peers of a rank whose node went away fail too, and sooner than the cluster gives up the node.
-        message = f"node {lost.node.name} was lost"
-        judged = Verdict(Job.Outcome.NODE_LOST, message, lost.rank, judged.exit_code, is_infrastructure=True)
+        return stop.begin(view, stop.fallen(place))
+    judged = verdict.of_failed(pods)
     if judged.is_infrastructure or (is_over and _has_retries(view)):
         # Not waiting for the end: pods on a lost node may never come to one.
-        return stop.begin(view, _again(view, judged, lost))
+        return stop.begin(view, _again(view, judged, None))
     if not is_over or not _all_ended(pods):
         return advance(view, due_s=1)
     return _fail(view, judged)
@@ -171,17 +175,19 @@ def _again(view: View, judged: Verdict, lost: Allocation | None) -> Cause:
         message=judged.message,
         rank=judged.rank,
         exit_code=judged.exit_code,
-        node=_culprit(view, judged, lost),
         requeues=True,
+        **_culprit(view, judged, lost),
     )
 
 
-def _culprit(view: View, judged: Verdict, lost: Allocation | None) -> Node | None:
+def _culprit(view: View, judged: Verdict, lost: Allocation | None) -> dict[str, Any]:
     """The node that the run avoids from now on. Being preempted, or deleted by a person, is no fault of a node."""
-    if judged.code != Job.Outcome.NODE_LOST:
-        return None
     row = lost or view.allocation_of(judged.rank)
-    return row.node if row else None
+    if judged.code != Job.Outcome.NODE_LOST or row is None:
+        return {}
+    fault = of_node(row, view.faults)
+    own = NodeFault.Kind.REFUSED if judged.is_refusal else NodeFault.Kind.EVICTED
+    return {"node": row.node, "kind": fault.kind if fault else own, "fault": fault}
 
 
 def _has_retries(view: View) -> bool:

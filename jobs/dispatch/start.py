@@ -182,7 +182,7 @@ def _cause_to_roll_back(view: View, gateway: Gateway, planned: Mapping[int | Non
     strays = [pod for pod in view.present if pod.node_name and pod.node_name != planned[pod.rank].node.name]
     if strays:
         return stop.again(f"rank {strays[0].rank} was bound elsewhere")
-    return run.lost_rank(view)
+    return run.lost_node(view)
 
 
 def begin_running(view: View) -> None:
@@ -281,7 +281,7 @@ def _fallen_node(held: Sequence[Allocation]) -> Allocation | None:
     )
     for row in held:
         node = row.node
-        if node.gone_at or node.uid != row.node_uid or not node.is_ready or node.is_cordoned:
+        if node.gone_at or node.uid != row.node_uid or not node.is_ready or node.is_closed:
             return row
         if (row.node_id, row.flavor_id) in overbooked:
             return row

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -10,13 +11,16 @@ from django.db import transaction
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import Conflict, JsonObject, NotFound
 from clusters.manifests import names
-from clusters.models import Node
+from clusters.models import Node, NodeFault
+from clusters.services.faults import report_fault
 from jobs import transitions
 from jobs.dispatch import limits, render
+from jobs.dispatch.faults import Fallen, load_faults
+from jobs.dispatch.faults import fallen as find_fallen
 from jobs.dispatch.progress import advance
 from jobs.dispatch.view import TERMINAL, View
 from jobs.models import Allocation, Attempt, Job
-from jobs.services import holding
+from jobs.services import holding, incidents
 from jobs.transitions import Event
 from portal.core.enqueue import enqueue
 
@@ -39,6 +43,9 @@ class Cause:
     exit_code: int | None = None
     node: Node | None = None
     requeues: bool = False
+    # What was wrong with the node: a kind of NodeFault (empty: nothing was), and its row.
+    kind: str = ""
+    fault: NodeFault | None = None
 
 
 CANCELLED = Cause(code=Job.Outcome.CANCELLED)
@@ -47,6 +54,25 @@ CANCELLED = Cause(code=Job.Outcome.CANCELLED)
 def again(message: str, node: Node | None = None) -> Cause:
     """The infrastructure failed the attempt: the job queues again."""
     return Cause(message=message, node=node, requeues=True)
+
+
+def fallen(place: Fallen) -> Cause:
+    """A node failed the attempt: the job queues again, and stays away from that node."""
+    return Cause(
+        code=Job.Outcome.NODE_LOST,
+        message=place.message,
+        rank=place.row.rank,
+        node=place.row.node,
+        requeues=True,
+        kind=place.kind,
+        fault=place.fault,
+    )
+
+
+def maintenance(row: Allocation) -> Cause:
+    """An administrator takes the node out of use: the job queues again, and costs its owner no retry."""
+    message = f"node {row.node.name} is taken out of use for its maintenance"
+    return Cause(code=Job.Outcome.MAINTENANCE, message=message, rank=row.rank, requeues=True)
 
 
 def begin(view: View, cause: Cause) -> None:
@@ -67,6 +93,24 @@ def begin(view: View, cause: Cause) -> None:
         node = cause.node.name if cause.node else ""
         data = {"code": cause.code, "message": message, "rank": cause.rank, "node": node}
         transitions.move(view.job, frm=BEFORE_STOP, to=State.STOPPING, event=Event("stopping", data))
+        if cause.node and cause.kind:
+            _open_incident(view, cause, cause.node)
+
+
+def _open_incident(view: View, cause: Cause, node: Node) -> None:
+    fault = cause.fault
+    if cause.kind == NodeFault.Kind.REFUSED:
+        fault = report_fault(node=node, kind=cause.kind, detail={"message": cause.message[:300]})
+    incidents.open_incident(
+        attempt=view.attempt,
+        node=node,
+        kind=cause.kind,
+        message=cause.message,
+        fault=fault,
+        gpus=view.attempt.workers * view.job.gpus_per_worker,  # a part may be given back already
+        checkpoint_at=view.checkpoint_at,
+        now=view.now,
+    )
 
 
 def pursue(view: View, gateway: Gateway) -> None:
@@ -86,12 +130,16 @@ def pursue(view: View, gateway: Gateway) -> None:
 
 def finish(view: View) -> None:
     """End the attempt and move its job on: again into the queue, or to its end."""
-    attempt = view.attempt
+    attempt, late = view.attempt, _late_cause(view)
     with transaction.atomic():
         # From here the row of the attempt is locked, and a cancel waits: what it asked for before is seen below.
         advance(view, due_s=0, step=Attempt.Step.ENDED, ended_at=view.now)
+        if late and late.node:
+            attempt.stop_code, attempt.stop_message, attempt.stop_node_id = late.code, late.message, late.node.pk
+            attempt.save(update_fields=["stop_code", "stop_message", "stop_node_id"])
+            _open_incident(view, late, late.node)
         holding.release(view.held)
-        view.job.refresh_from_db(fields=["cancel_requested_at", "cancelled_by", "excluded_node_ids"])
+        view.job.refresh_from_db(fields=["cancel_requested_at", "cancelled_by", "exclusions"])
         if attempt.stop_requeues and not is_wanted(view) and attempt.number < limits.MAX_REQUEUES:
             _requeue(view)
         elif is_wanted(view):
@@ -101,20 +149,41 @@ def finish(view: View) -> None:
         enqueue("jobs.tasks.run_cycle")
 
 
+def _late_cause(view: View) -> Cause | None:
+    """The node whose loss took the pods away. Its pods may be seen to go before it is."""
+    attempt = view.attempt
+    if attempt.stop_code or attempt.stop_node_id or not attempt.stop_requeues:
+        return None
+    if not any(pod.node_name for pod in view.pods):  # nothing of it ever was on a node
+        return None
+    places = list(attempt.allocations.select_related("node").order_by("rank"))
+    place = find_fallen(places, load_faults((row.node_id for row in places), view.now), view.now)
+    return fallen(place) if place else None
+
+
 def _requeue(view: View) -> None:
     attempt = view.attempt
-    excluded = [*view.job.excluded_node_ids]
-    if attempt.stop_node_id and attempt.stop_node_id not in excluded:
-        excluded.append(attempt.stop_node_id)
     data = {"code": attempt.stop_code, "message": attempt.stop_message, "attempt": attempt.number}
     transitions.move(
         view.job,
         frm=State.STOPPING,
         to=State.QUEUED,
         event=Event("requeued", data),
-        excluded_node_ids=excluded,
+        exclusions=_exclusions(view),
         admitted_at=None,
         started_at=None,
+    )
+
+
+def _exclusions(view: View) -> list[dict[str, Any]]:
+    """The nodes that the run avoids from now on; the one at fault counts from the proof, not from the fault."""
+    attempt = view.attempt
+    node = Node.objects.filter(pk=attempt.stop_node_id).first() if attempt.stop_node_id else None
+    if node is None:
+        return list(view.job.exclusions)
+    why = attempt.stop_message or str(Job.Outcome.NODE_LOST.label)
+    return incidents.exclusions_with(
+        view.job, node.pk, name=node.name, why=why, failed_at=attempt.step_at, now=view.now
     )
 
 

@@ -53,6 +53,8 @@ class Verdict:
     rank: int | None = None
     exit_code: int | None = None
     is_infrastructure: bool = False
+    # A kubelet would not run a pod that was given to its node.
+    is_refusal: bool = False
 
 
 def of_failed(pods: Iterable[Pod]) -> Verdict:
@@ -72,7 +74,7 @@ def of_pod(pod: Pod) -> Verdict:
         code = Outcome.NODE_LOST if pod.disruption in NODE_REASONS else Outcome.PREEMPTED
         return Verdict(code, text or pod.disruption, pod.rank, pod.exit_code, is_infrastructure=True)
     if pod.reason.startswith(KUBELET_REFUSALS):
-        return Verdict(Outcome.NODE_LOST, text, pod.rank, pod.exit_code, is_infrastructure=True)
+        return Verdict(Outcome.NODE_LOST, text, pod.rank, pod.exit_code, is_infrastructure=True, is_refusal=True)
     if pod.reason == "DeadlineExceeded":
         return Verdict(Outcome.TIMEOUT, text, pod.rank, pod.exit_code)
     if pod.reason == "OOMKilled" or (pod.exit_code == OOM_EXIT and pod.reason != UNKNOWN_END):

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusters.models import Cluster, ObservedObject, ObservedPod
+from clusters.models import Cluster, NodeFault, ObservedObject, ObservedPod
+from jobs.dispatch.faults import Fallen, fallen, is_emptied, load_faults
 from jobs.jobspec.beside import beside
 from jobs.models import Allocation, Attempt, Job
 from portal.core import clock
@@ -31,6 +32,8 @@ class View:
     object: ObservedObject | None
     # The Jobs of further sets of pods.
     others: tuple[ObservedObject, ...]
+    # Faults of the nodes that it holds, by node.
+    faults: Mapping[int, Sequence[NodeFault]]
     now: datetime
 
     @property
@@ -59,13 +62,28 @@ class View:
         """Seconds in this step; never negative, should the clock have been set back."""
         return max(0.0, (self.now - self.attempt.step_at).total_seconds())
 
+    @property
+    def fallen(self) -> Fallen | None:
+        """The place whose node failed, if one did."""
+        return fallen(self.held, self.faults, self.now)
+
+    @property
+    def checkpoint_at(self) -> datetime | None:
+        """When its newest checkpoint was written, as far as its pods told."""
+        return max((pod.checkpoint_at for pod in self.pods if pod.checkpoint_at), default=None)
+
+    @property
+    def in_maintenance(self) -> Allocation | None:
+        """A place whose node is emptied now for its maintenance."""
+        return next((row for row in self.held if is_emptied(row, self.now)), None)
+
     def allocation_of(self, rank: int | None) -> Allocation | None:
         """The place of a rank."""
         return next((row for row in self.held if row.rank == rank), None)
 
 
 def load_views(attempts: Sequence[Attempt]) -> list[View]:
-    """Read what belongs to the attempts in three queries."""
+    """Read what belongs to the attempts in a few queries."""
     now = clock.now()
     held = _grouped(
         Allocation.objects.filter(attempt__in=attempts, released_at=None).select_related("node").order_by("rank")
@@ -77,6 +95,7 @@ def load_views(attempts: Sequence[Attempt]) -> list[View]:
     objects: dict[tuple[int, str, int], list[ObservedObject]] = defaultdict(list)
     for row in ObservedObject.objects.filter(run__in=runs, gone_at=None).order_by("pk"):
         objects[row.cluster_id, row.run, row.attempt].append(row)
+    faults = load_faults((row.node_id for rows in held.values() for row in rows), now)
     views = []
     for attempt in attempts:
         key = (attempt.cluster_id, attempt.job.uid, attempt.number)
@@ -89,6 +108,7 @@ def load_views(attempts: Sequence[Attempt]) -> list[View]:
                 pods=tuple(pods[key]),
                 object=next((row for row in reversed(objects[key]) if row.name == attempt.object_name), None),
                 others=tuple(row for row in objects[key] if row.name != attempt.object_name),
+                faults=faults,
                 now=now,
             )
         )

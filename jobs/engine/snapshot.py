@@ -85,7 +85,9 @@ def _load() -> Loaded:
         queue_id: tuple(int(f) for f in np.flatnonzero(quota.nominal[row] > 0)) for queue_id, row in queue_index.items()
     }
     waiting = _waiting_jobs()
-    indices = Indices(cluster_index, flavor_index, queue_index, node_index, taints, quota_flavors, resource_names)
+    indices = Indices(
+        cluster_index, flavor_index, queue_index, node_index, taints, quota_flavors, resource_names, clock.now()
+    )
     homes = _homes()
     snapshot = Snapshot(
         clusters=tuple(cluster.name for cluster in clusters),
@@ -187,7 +189,7 @@ def _hold(node: Node, closed: Mapping[int, Hold]) -> Hold:
         return closed[node.cluster_id]
     if not node.is_ready:
         return Hold.NOT_READY
-    return Hold.CORDONED if node.is_cordoned else Hold.NONE
+    return Hold.CORDONED if node.is_closed else Hold.NONE
 
 
 def _domains(nodes: Sequence[Node], keys: Mapping[int, Mapping[int, str]], levels: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from jobs.engine.taints import TaintSets
 from jobs.jobspec.beside import most_beside_one
@@ -21,6 +22,7 @@ class Indices:
     # Flavors that a queue has quota for, in the administrator's order: what a job without a wish tries.
     quota_flavors: Mapping[int, tuple[int, ...]]
     resource_names: tuple[str, ...]
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def workload_of(job: Job, missing: int, home: Home | None, indices: Indices) -> 
         spread=SpreadPolicy(job.spread_policy),
         is_service=job.is_service,
         clusters=_known(clusters, indices.clusters),
-        excluded_hosts=_known(job.excluded_node_ids, indices.nodes),
+        excluded_hosts=_known(job.excluded_node_ids(indices.now), indices.nodes),
         tolerated=indices.taints.tolerated(job.tolerations),
         blocked=_blocked(job),
     )

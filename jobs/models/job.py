@@ -1,5 +1,8 @@
 """What a person asked for, and how it stands."""
 
+from datetime import datetime
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -51,6 +54,7 @@ class Job(TimestampedModel):
         TIMEOUT = "timeout", _("The time limit was reached")
         PREEMPTED = "preempted", _("Preempted")
         NODE_LOST = "node_lost", _("A node was lost")
+        MAINTENANCE = "maintenance", _("A node was taken for maintenance")
         CANCELLED = "cancelled", _("Cancelled")
         DEPENDENCY_FAILED = "dependency_failed", _("What it depends on failed")
 
@@ -95,8 +99,8 @@ class Job(TimestampedModel):
     position = models.PositiveIntegerField(null=True)
     gpus_ahead = models.PositiveIntegerField(null=True)
     attempts_made = models.PositiveIntegerField(default=0)
-    # Ids of nodes that this run must not use again.
-    excluded_node_ids = models.JSONField(default=list)
+    # Nodes that this run must not use for now: {"node": id, "name", "why", "at", "until"}, the oldest first.
+    exclusions = models.JSONField(default=list)
     outcome_code = models.CharField(max_length=20, choices=Outcome, blank=True)
     outcome_rank = models.IntegerField(null=True)
     outcome_message = models.CharField(max_length=500, blank=True)
@@ -140,6 +144,14 @@ class Job(TimestampedModel):
     def full_name(self) -> str:
         """The name people read: the n-th run of a name is name-n."""
         return f"{self.name}-{self.number}"
+
+    def exclusions_at(self, now: datetime) -> list[dict[str, Any]]:
+        """The exclusions that stand now."""
+        return [each for each in self.exclusions if each["until"] > now.isoformat()]
+
+    def excluded_node_ids(self, now: datetime) -> list[int]:
+        """The nodes that it must not use now."""
+        return [each["node"] for each in self.exclusions_at(now)]
 
     @property
     def is_final(self) -> bool:

@@ -51,6 +51,10 @@ def _document(job: Job, places: Sequence[AttemptPlace], stale: set[int]) -> Docu
         "attempt": newest.attempt.number if newest else 0,
         "attempts": [_attempt(place) for place in places],
         "cluster_stale": bool(holds and newest and newest.attempt.cluster_id in stale),
+        "exclusions": [
+            {"node": each["name"], "why": each["why"], "failed_at": each["at"], "until": each["until"]}
+            for each in job.exclusions_at(clock.now())
+        ],
         "commit": job.commit or None,
         "endpoint": endpoint_of(job, newest) if holds else None,
         "replicas_ready": newest.ready if newest and holds else 0,

@@ -28,17 +28,29 @@ def csv_pieces(jobs: QuerySet[Job]) -> Iterator[str]:
 
     The list ends after MOST jobs; a last line says so when there are more.
     """
-    yield _lines([COLUMNS])
+    yield lines([COLUMNS])
     cursor, left = None, MOST
     while left > 0:
         page = keyset_page(jobs, cursor=cursor, size=min(left, AT_ONCE))
-        yield _lines(_cells(row) for row in rows_of(page.rows))
+        yield lines(_cells(row) for row in rows_of(page.rows))
         cursor, left = page.next, left - len(page.rows)
         if cursor is None:
             return
-    yield _lines(
+    yield lines(
         [[_("Only the newest %(most)d jobs. Narrow the list with filters to see the others.") % {"most": MOST}]]
     )
+
+
+def instant(at: datetime | None) -> str:
+    """A moment as a spreadsheet takes it; empty for none."""
+    return at.isoformat(timespec="seconds") if at else ""
+
+
+def lines(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as lines of CSV, with nothing in them that a spreadsheet would run."""
+    text = io.StringIO()
+    csv.writer(text).writerows([_harmless(cell) for cell in row] for row in rows)
+    return text.getvalue()
 
 
 def _cells(row: JobRow) -> Sequence[object]:
@@ -48,18 +60,8 @@ def _cells(row: JobRow) -> Sequence[object]:
         *(job.team.slug, job.queue.name, job.owner.username, job.priority_class.name),
         *(job.workers, job.gpus_per_worker, job.gpus, " ".join(job.spec.get("accelerators") or [])),
         " ".join(f"{key}={value}" if value else key for key, value in sorted(job.labels.items())),
-        *(str(job.is_synthetic).lower(), _time(job.created_at), _time(job.started_at), _time(job.finished_at)),
+        *(str(job.is_synthetic).lower(), instant(job.created_at), instant(job.started_at), instant(job.finished_at)),
     )
-
-
-def _time(at: datetime | None) -> str:
-    return at.isoformat(timespec="seconds") if at else ""
-
-
-def _lines(rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows([_harmless(cell) for cell in row] for row in rows)
-    return text.getvalue()
 
 
 def _harmless(cell: object) -> object:

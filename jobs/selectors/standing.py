@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -11,6 +13,7 @@ from jobs.explain.stored import sentence_of
 from jobs.models import Job
 from jobs.selectors.documents import rack_of, slowest_link_of
 from jobs.selectors.placement import AttemptPlace, RankPlace
+from portal.core import clock
 
 State = Job.State
 
@@ -44,7 +47,9 @@ def line_of(job: Job, place: AttemptPlace | None) -> str:
 def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
     """Return the answer that the page of a job begins with."""
     if job.state == State.QUEUED:
-        return Answer("warn" if job.reason_code else "neutral", why_waiting(job), _queue_details(job))
+        return Answer(
+            "warn" if job.reason_code else "neutral", why_waiting(job), (*_queue_details(job), *avoided_nodes(job))
+        )
     if job.is_final:
         hue = {State.FAILED: "bad", State.SUCCEEDED: "good"}.get(State(job.state), "neutral")
         return Answer(hue, how_ended(job), _message(job), has_log=place is not None)
@@ -56,7 +61,9 @@ def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
         return Answer("neutral", _("Scaled to 0: no replica runs and no GPU is held."))
     verb = _("Runs") if job.state == State.RUNNING else _("Has its place and starts")
     details = () if job.state == State.RUNNING and not job.is_service else (progress(job, place),)
-    return Answer("active", f"{verb}: {where_is(place)}", (*details, *_link(place), *_missing(job)))
+    return Answer(
+        "active", f"{verb}: {where_is(place)}", (*details, *_link(place), *_missing(job), *avoided_nodes(job))
+    )
 
 
 def _is_scaled_to_nothing(job: Job) -> bool:
@@ -97,6 +104,19 @@ def progress(job: Job, place: AttemptPlace) -> str:
     if slowest is None or job.state == State.RUNNING:
         return ready
     return f"{ready}; " + _("rank %(rank)d: %(reason)s") % {"rank": slowest.rank, "reason": slowest.reason}
+
+
+def avoided_nodes(job: Job) -> tuple[str, ...]:
+    """Return a sentence for each node that the job must not use now, with what happened there and until when."""
+    return tuple(
+        _("Not on node %(node)s until %(until)s: it failed under this job at %(at)s (%(why)s).")
+        % {"node": each["name"], "why": each["why"], "at": _moment(each["at"]), "until": _moment(each["until"])}
+        for each in job.exclusions_at(clock.now())
+    )
+
+
+def _moment(text: str) -> str:
+    return date_format(timezone.localtime(datetime.fromisoformat(text)), "j M H:i")
 
 
 def how_ended(job: Job) -> str:

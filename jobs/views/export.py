@@ -33,7 +33,11 @@ def services(request: Request) -> HttpResponseBase:
 
 
 def _csv(request: Request, visible: QuerySet[Job], name: str) -> HttpResponseBase:
-    pieces = csv_pieces(wanted(request, visible))
+    return csv_response(csv_pieces(wanted(request, visible)), name)
+
+
+def csv_response(pieces: Iterator[str], name: str) -> HttpResponseBase:
+    """Send pieces of CSV as they are made."""
     response = StreamingHttpResponse(_stream(pieces), content_type="text/csv; charset=utf-8; header=present")
     response["Content-Disposition"] = f'attachment; filename="{name}-{clock.now():%Y-%m-%d}.csv"'
     response["Cache-Control"] = "no-store"

@@ -25,6 +25,7 @@ LOOPS: Mapping[str, str] = {
     "jobs.tasks.run_cycle": "cycle",
     "jobs.tasks.reconcile": "reconcile",
     "jobs.tasks.housekeeping": "upkeep",
+    "jobs.tasks.note_drained_nodes": "maintenance",
     "clusters.tasks.housekeeping": "housekeeping",
     "quotas.tasks.sync_spaces": "spaces",
     "portal.core.tasks.forget": "forget",

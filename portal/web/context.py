@@ -6,9 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 
-from clusters.models import Cluster
+from clusters.models import NEEDS_LOOK, Cluster, Node
 from portal.core import clock, heartbeat
 from portal.identity.models import Team, User
 
@@ -36,6 +38,8 @@ class ClusterCounts:
     total: int
     simulated: int
     stale: int
+    # Nodes that people should look at: faulty, in quarantine or maintenance, or failing too often.
+    troubled: int = 0
 
 
 class Shell:
@@ -93,18 +97,25 @@ class Shell:
         """Counts of the clusters that take part (one query; no row of a job is ever counted for a frame)."""
         if self.user is None:
             return ClusterCounts(0, 0, 0)
-        rows = list(Cluster.objects.filter(is_enabled=True).values_list("is_simulated", "heard_at"))
+        rows = list(Cluster.objects.filter(is_enabled=True).values_list("is_simulated", "heard_at", _troubled()))
         oldest = clock.now() - timedelta(seconds=settings.MUSTER_STALE_AFTER_S)
         return ClusterCounts(
             total=len(rows),
-            simulated=sum(is_simulated for is_simulated, _heard_at in rows),
-            stale=sum(_is_stale(heard_at, oldest) for _is_simulated, heard_at in rows),
+            simulated=sum(is_simulated for is_simulated, _heard_at, _troubled in rows),
+            stale=sum(_is_stale(heard_at, oldest) for _is_simulated, heard_at, _troubled in rows),
+            troubled=sum(troubled for _is_simulated, _heard_at, troubled in rows),
         )
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
     """Context processor: the frame's values, under one name, so that no page's own names meet them."""
     return {"shell": Shell(request)}
+
+
+def _troubled() -> Coalesce:
+    """How many nodes of a cluster need a look, by an index that holds only those."""
+    rows = Node.objects.filter(NEEDS_LOOK, cluster=OuterRef("pk"), gone_at=None).order_by().values("cluster")
+    return Coalesce(Subquery(rows.annotate(n=Count("pk")).values("n")), 0)
 
 
 def _is_stale(heard_at: datetime | None, oldest: datetime) -> bool:

@@ -8,7 +8,7 @@ FREE = GpuCell(CellState.FREE, "h100")
 
 
 def box(name: str, *cells: GpuCell, holders: tuple[Holder, ...] = (), is_ready: bool = True) -> NodeBox:
-    return NodeBox(id=int(name[1:]), name=name, is_ready=is_ready, is_cordoned=False, cells=cells, holders=holders)
+    return NodeBox(id=int(name[1:]), name=name, is_ready=is_ready, is_closed=False, cells=cells, holders=holders)
 
 
 def used(run: str) -> GpuCell:

@@ -8,7 +8,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 from rest_framework.test import APIClient
 
-from clusters.models import Cluster, NodeAccelerator, ResourceFlavor
+from clusters.models import Cluster, NodeAccelerator, NodeFault, ResourceFlavor
 from portal.core import clock
 from portal.core.models import AuditEvent
 from portal.identity.models import User
@@ -173,3 +173,42 @@ def test_only_administrators_write(api_of: Rest, request: pytest.FixtureRequest,
     ]
 
     assert {answer.status_code for answer in answers} == {403}
+
+
+def test_administrators_quarantine_a_node_over_rest(api_of: Rest, north: Cluster) -> None:
+    admin, node = api_of(make_user("admin", is_superuser=True)), north.nodes.get(name="n1")
+    address = f"/api/v1/nodes/{node.pk}/quarantine/"
+
+    assert admin.post(address, {}, format="json").status_code == 400
+    told = admin.post(address, {"reason": "fans"}, format="json").json()
+    assert (told["quarantined_by"], told["quarantine_reason"]) == ("admin", "fans")
+    again = admin.post(address, {"reason": "fans"}, format="json")
+    assert (again.status_code, again.json()["code"]) == (409, "quarantined")
+    assert admin.delete(address).json()["quarantined_at"] is None
+    assert admin.delete(address).json()["code"] == "not_quarantined"
+
+
+def test_administrators_take_a_node_for_maintenance_over_rest(api_of: Rest, north: Cluster) -> None:
+    admin, node = api_of(make_user("admin", is_superuser=True)), north.nodes.get(name="n1")
+    address = f"/api/v1/nodes/{node.pk}/maintenance/"
+    assert admin.get(address).json()["state"] is None
+
+    deadline = (clock.now() + timedelta(hours=2)).isoformat()
+    told = admin.post(address, {"deadline_at": deadline, "reason": "firmware"}, format="json").json()
+
+    assert (told["state"], told["asked_by"], told["reason"], told["runs"]) == ("waiting", "admin", "firmware", [])
+    assert api_of(make_user("loner")).get(address).json()["state"] == "waiting"
+    far = (clock.now() + timedelta(days=90)).isoformat()
+    refused = admin.post(address, {"deadline_at": far}, format="json")
+    assert (refused.status_code, [each["field"] for each in refused.json()["errors"]]) == (422, ["deadline_at"])
+    assert admin.delete(address).json()["state"] is None
+    assert admin.delete(address).json()["code"] == "not_in_maintenance"
+
+
+def test_everybody_reads_the_faults_of_a_node(api_of: Rest, north: Cluster) -> None:
+    node, now = north.nodes.get(name="n1"), clock.now()
+    NodeFault.objects.create(node=node, kind="condition", subject="GpuUnhealthy", detected_at=now, acts_at=now)
+
+    (told,) = api_of(make_user("loner")).get(f"/api/v1/nodes/{node.pk}/faults/").json()
+
+    assert (told["kind"], told["subject"], told["cleared_at"]) == ("condition", "GpuUnhealthy", None)

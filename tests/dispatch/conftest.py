@@ -30,6 +30,7 @@ def simulated(shared: SimulatedCluster) -> Iterator[SimulatedCluster]:
     shared.control("POST", "/simulated/outage", {"seconds": 0})
     for number in range(NODES):
         shared.control("POST", f"/simulated/nodes/node-{number}/recover")
+        shared.control("PUT", f"/simulated/nodes/node-{number}/gpus", {"allocatable": 8})
         merge = "application/merge-patch+json"
         shared.request("PATCH", f"/api/v1/nodes/node-{number}", {"spec": {"unschedulable": False}}, kind=merge)
     for path in (*OWNERS, "/api/v1/pods", "/api/v1/services", "/api/v1/resourcequotas"):

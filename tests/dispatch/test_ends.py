@@ -129,7 +129,7 @@ def test_a_pod_that_somebody_deletes_while_it_runs_costs_an_attempt(stage: Stage
     stage.until(lambda: job.attempts.filter(number=2).exists(), "a second attempt")
     stage.until_state(job, State.RUNNING)
 
-    assert job.excluded_node_ids == []
+    assert job.excluded_node_ids(clock.now()) == []
     assert stage.held() == 8 * workers
     assert len(stage.bound()) == workers
 
@@ -178,7 +178,7 @@ def test_only_the_share_of_a_lost_node_is_held_until_proof(stage: Stage) -> None
     stage.until_state(job, State.RUNNING)
 
     assert job.attempts.get(number=1).stop_code == Outcome.NODE_LOST
-    assert job.excluded_node_ids == [lost.pk]
+    assert job.excluded_node_ids(clock.now()) == [lost.pk]
     assert lost.name not in stage.bound()
     assert stage.held() == 16
 
@@ -198,7 +198,7 @@ def test_a_lost_node_is_the_cause_though_its_peers_fail_first(stage: Stage) -> N
 
     job.refresh_from_db()
     assert job.attempts.get(number=1).stop_code == Outcome.NODE_LOST
-    assert job.excluded_node_ids == [lost.pk]
+    assert job.excluded_node_ids(clock.now()) == [lost.pk]
 
 
 def test_an_outage_freezes_what_runs_and_loses_nothing(stage: Stage, settings: Settings) -> None:

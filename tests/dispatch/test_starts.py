@@ -14,6 +14,7 @@ from jobs.dispatch import limits, reconcile
 from jobs.dispatch.progress import advance
 from jobs.engine import cycle
 from jobs.models import Attempt, Job
+from portal.core import clock
 from tests.clusters_running import JSON_PATCH
 from tests.dispatch.stage import Stage
 
@@ -173,7 +174,7 @@ def test_a_node_that_falls_before_the_release_costs_no_gpu(stage: Stage, fault: 
     assert not stage.was_bound(first)
     assert second.allocations.get().node != node
     # It was not the node's fault for good: the snapshot tells when it can be used again.
-    assert job.excluded_node_ids == []
+    assert job.excluded_node_ids(clock.now()) == []
 
 
 def test_a_gate_that_was_opened_onto_the_planned_node_is_as_good_as_ours(stage: Stage) -> None:
@@ -238,7 +239,7 @@ def test_a_foreign_pod_that_takes_a_gpu_after_the_release_rolls_the_gang_back_wh
     stage.until(lambda: job.attempts.filter(number=2).exists(), "a second attempt")
     stage.until_state(job, State.RUNNING)
 
-    assert job.excluded_node_ids == [taken.pk]
+    assert job.excluded_node_ids(clock.now()) == [taken.pk]
     assert taken.name not in stage.bound()
     assert stage.held() == 16
 
@@ -251,7 +252,7 @@ def test_a_claim_that_is_missing_ends_the_run_and_blames_no_node(stage: Stage, m
 
     assert job.outcome_code == Job.Outcome.MOUNT
     assert "nothing" in job.outcome_message
-    assert job.excluded_node_ids == []
+    assert job.excluded_node_ids(clock.now()) == []
     assert job.attempts.count() == 1
     assert stage.held() == 0
 
