@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
 from yarl import URL
 
 _HOPS = frozenset({"connection", "keep-alive", "transfer-encoding", "host", "content-length", "content-encoding"})
 _PATIENCE_S = 60.0
+_LOOK_S = 0.05
 
 
 class Moment(Enum):
@@ -30,6 +31,14 @@ class Moment(Enum):
 
     ARRIVAL = "arrival"  # before the server sees it
     REPLY = "reply"  # the server has done it; its answer is held
+
+
+class Weather(Enum):
+    """How every request fares that is not held."""
+
+    FAIR = "fair"
+    OUTAGE = "outage"  # connections are cut, streams too
+    SILENCE = "silence"  # nothing is answered
 
 
 @dataclass
@@ -81,6 +90,8 @@ class HoldingProxy:
         self._upstream = upstream
         self._context = ssl.create_default_context(cadata=ca) if ca else None
         self._held: Held | None = None
+        self._weather = Weather.FAIR
+        self._open: dict[int, web.Request] = {}  # by identity: requests cannot be hashed
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self.url = ""
@@ -89,6 +100,16 @@ class HoldingProxy:
         """Hold the next request whose path and query match, after `skip` others that do."""
         self._held = Held(method, re.compile(path), at, skip)
         return self._held
+
+    def turn(self, weather: Weather) -> None:
+        """Change how requests fare from now on. An outage ends open streams as well."""
+        self._weather = weather
+        if weather is Weather.OUTAGE:
+            self.break_streams()
+
+    def break_streams(self) -> None:
+        """Cut everything that is on its way, watches above all."""
+        self._loop.call_soon_threadsafe(self._cut_all)
 
     def start(self) -> None:
         """Listen on a free port of the loopback interface."""
@@ -114,10 +135,28 @@ class HoldingProxy:
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def _close(self) -> None:
+        self._weather = Weather.OUTAGE
+        self._cut_all()
+        await asyncio.sleep(2 * _LOOK_S)  # so that what is cut can end
         await self._session.close()
         await self._runner.cleanup()
 
+    def _cut_all(self) -> None:
+        for request in self._open.values():
+            _cut(request)
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self._open[id(request)] = request
+        try:
+            while self._weather is Weather.SILENCE:
+                await asyncio.sleep(_LOOK_S)
+            return _cut(request) if self._weather is Weather.OUTAGE else await self._forward(request)
+        except ClientError:  # the server went, or was cut
+            return _cut(request)
+        finally:
+            del self._open[id(request)]
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         held = self._held if self._held and self._held.takes(request.method, request.path_qs) else None
         if held and held.at is Moment.ARRIVAL and await held.is_lost():
