@@ -154,7 +154,7 @@ STORAGES = {
 # --- database and broker ------------------------------------------------------------------------
 DATABASES = {"default": env.db("DATABASE_URL", default="postgres://muster@localhost/muster")}
 DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
-# The web process asks for a pool; loops and workers keep one connection each and check it before use.
+# The web process asks for a pool; loops and workers keep one connection each. All check it before use.
 # A process that was paused in the middle of a transaction shall not hold its locks for ever.
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
 DATABASE_POOL_SIZE = env.int("MUSTER_DATABASE_POOL_SIZE", default=0)
@@ -165,7 +165,9 @@ if DATABASE_POOL_SIZE:
         "timeout": 10,
     }
 else:
-    DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+# Nobody sees an error only because the database was started again since the last request.
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DATABASE_DSN = libpq_dsn(DATABASES["default"])
 
 BROKER_URL = env.str("BROKER_URL", default="pgmq://localhost")

@@ -72,10 +72,16 @@ _BY_STATUS: Mapping[int, type[GatewayError]] = {
 _LACKS_RIGHT = re.compile(r'is forbidden: User "[^"]*" cannot |^forbidden: User "[^"]*" cannot ')
 
 
+# The server's own word, "Unauthorized", tells nobody what to do.
+_NOT_KNOWN = "the cluster does not accept the portal's token (401 Unauthorized): register a valid one"
+
+
 def error_of(status: int, body: Mapping[str, Any], *, is_patch: bool = False) -> GatewayError:
     """Return the error for an answer of a cluster; `body` is its `Status` object, or empty."""
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or f"the cluster answered {status}")
+    if status == 401:
+        message = _NOT_KNOWN
     if status == 403 and _LACKS_RIGHT.search(message):
         return RightMissing(message, status=status, reason=reason)
     return _class_of(status, reason, body, is_patch=is_patch)(message, status=status, reason=reason)

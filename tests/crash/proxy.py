@@ -24,6 +24,15 @@ from yarl import URL
 _HOPS = frozenset({"connection", "keep-alive", "transfer-encoding", "host", "content-length", "content-encoding"})
 _PATIENCE_S = 60.0
 _LOOK_S = 0.05
+# As a real API server says it.
+_UNAUTHORIZED = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "status": "Failure",
+    "message": "Unauthorized",
+    "reason": "Unauthorized",
+    "code": 401,
+}
 
 
 class Moment(Enum):
@@ -39,6 +48,7 @@ class Weather(Enum):
     FAIR = "fair"
     OUTAGE = "outage"  # connections are cut, streams too
     SILENCE = "silence"  # nothing is answered
+    STRANGER = "stranger"  # the sender's token is not known any more
 
 
 @dataclass
@@ -97,14 +107,16 @@ class HoldingProxy:
         self.url = ""
 
     def hold(self, method: str, path: str, *, at: Moment, skip: int = 0) -> Held:
-        """Hold the next request whose path and query match, after `skip` others that do."""
+        """Hold the next request whose path and query match, after `skip` others that do; forget the one before."""
+        if self._held:
+            self._held.lose()
         self._held = Held(method, re.compile(path), at, skip)
         return self._held
 
     def turn(self, weather: Weather) -> None:
-        """Change how requests fare from now on. An outage ends open streams as well."""
+        """Change how requests fare from now on. What ends requests ends open streams as well."""
         self._weather = weather
-        if weather is Weather.OUTAGE:
+        if weather in (Weather.OUTAGE, Weather.STRANGER):
             self.break_streams()
 
     def break_streams(self) -> None:
@@ -123,6 +135,7 @@ class HoldingProxy:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
 
     async def _serve(self) -> str:
         connector = TCPConnector(limit=0, ssl=self._context if self._context else True)
@@ -137,9 +150,12 @@ class HoldingProxy:
     async def _close(self) -> None:
         self._weather = Weather.OUTAGE
         self._cut_all()
-        await asyncio.sleep(2 * _LOOK_S)  # so that what is cut can end
         await self._session.close()
         await self._runner.cleanup()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _cut_all(self) -> None:
         for request in self._open.values():
@@ -150,6 +166,8 @@ class HoldingProxy:
         try:
             while self._weather is Weather.SILENCE:
                 await asyncio.sleep(_LOOK_S)
+            if self._weather is Weather.STRANGER:
+                return web.json_response(_UNAUTHORIZED, status=401)
             return _cut(request) if self._weather is Weather.OUTAGE else await self._forward(request)
         except ClientError:  # the server went, or was cut
             return _cut(request)

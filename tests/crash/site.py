@@ -65,12 +65,12 @@ class Site:
 
 
 @contextmanager
-def running_site(door: Door, nodes: int) -> Iterator[Site]:
+def running_site(door: Door, nodes: int, *, durable: bool = False) -> Iterator[Site]:
     """Register the cluster by the address of the proxy; wait until its nodes are known."""
     connection = Connection(server=door.server, ca_data=door.ca, token=door.token)
     with (
         running_proxy(door.server, door.ca) as proxy,
-        running_portal({}, settings=SETTINGS) as portal,
+        running_portal({}, settings=SETTINGS, durable=durable) as portal,
         Gateway(connection) as truth,
     ):
         levels = [{"name": name, "label_key": key} for name, key in door.levels]

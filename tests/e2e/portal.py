@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from clusters.simulated.fleet import with_teams
@@ -97,10 +98,11 @@ class RunningPortal:
         fleets: Mapping[str, dict[str, Any]],
         *,
         settings: Mapping[str, str] | None = None,
+        durable: bool = False,
         **options: Any,
     ) -> None:
         self.folder = DemoFolder(folder)
-        self.postgres = Postgres(folder / "postgres", log=folder / "postgres.log", durable=False)
+        self.postgres = Postgres(folder / "postgres", log=folder / "postgres.log", durable=durable)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.clusters: dict[str, SimulatedCluster] = {}
@@ -160,6 +162,15 @@ class RunningPortal:
 
     def restart_postgres(self) -> None:
         self.postgres.stop()
+        self.postgres.start()
+
+    def crash_postgres(self) -> None:
+        """kill -9 of the server with all of its children, then start it on what it had written."""
+        server = psutil.Process(int((self.postgres.data_dir / "postmaster.pid").read_text().split()[0]))
+        family = [server, *server.children(recursive=True)]
+        for process in family:
+            process.kill()
+        psutil.wait_procs(family, timeout=10)
         self.postgres.start()
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
