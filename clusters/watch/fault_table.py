@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -103,8 +103,16 @@ class FaultTable:
         self._hasten(look, known, plan, now)
         self._close(look.node_id, [key for key in known if self._is_mended(known[key], look, wanted)], plan, now)
         for key, fault in wanted.items():
+            if fault.kind == DEVICES and key in known:
+                fault = self._once_more(look.node_id, fault, plan, now)
             if key not in known:
                 self._open_one(look.node_id, look.after, fault, plan, now)
+
+    def _once_more(self, node_id: int, fault: Fault, plan: _Plan, now: datetime) -> Fault:
+        """More GPUs fell away: another fault for those who came since, over once as many are back as at first."""
+        first = self._open[node_id][fault.key].detail.get("from")
+        self._close(node_id, [fault.key], plan, now)
+        return replace(fault, detail={**fault.detail, **({"from": first} if first else {})})
 
     def _changes(self, look: Look, held: Mapping[tuple[int, int], int]) -> Iterator[Fault]:
         """Yield what came about since the last look. A node that comes is not ready at first: that is no fault."""

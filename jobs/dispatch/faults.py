@@ -65,7 +65,7 @@ def suspected(held: Sequence[Allocation], faults: Mapping[int, Sequence[NodeFaul
     if place := fallen(held, faults, now):
         return place
     for row in held:
-        open_faults = [fault for fault in faults.get(row.node_id, ()) if fault.cleared_at is None]
+        open_faults = [fault for fault in faults.get(row.node_id, ()) if _is_met_by(row, fault)]
         if open_faults:
             return Fallen(row, open_faults[0].kind, open_faults[0])
         if not row.node.is_ready:
@@ -89,9 +89,14 @@ def _of_place(row: Allocation, faults: Sequence[NodeFault], now: datetime) -> Fa
     if row.node.uid != row.node_uid:
         return Fallen(row, Kind.REPLACED, _last(faults, Kind.REPLACED) or _last(faults, Kind.GONE))
     for fault in faults:
-        if fault.cleared_at is None and fault.acts_at <= now and fault.kind not in (Kind.GONE, Kind.REPLACED):
+        if fault.acts_at <= now and fault.kind not in (Kind.GONE, Kind.REPLACED) and _is_met_by(row, fault):
             return Fallen(row, fault.kind, fault)
     return None
+
+
+def _is_met_by(row: Allocation, fault: NodeFault) -> bool:
+    """Whether the fault stands and is one of this place: GPUs lost before it was given are none that it was given."""
+    return fault.cleared_at is None and not (fault.kind == Kind.DEVICES and fault.detected_at < row.made_at)
 
 
 def _last(faults: Sequence[NodeFault], kind: str) -> NodeFault | None:

@@ -107,6 +107,32 @@ def test_gpus_that_fall_away_under_a_gang_stop_it_and_idle_ones_stop_nobody(stag
     stage.until(lambda: NodeFault.objects.get().cleared_at, "the GPUs are back")
 
 
+def test_what_comes_to_a_node_after_it_lost_gpus_runs_there_until_it_loses_more(
+    stage: Stage, settings: Settings
+) -> None:
+    settings.MUSTER_FAULT_GRACE_S = 0.0
+    job, hurt = running(stage)
+    gpus(stage, hurt, 6)
+    again(stage, job)
+
+    late = stage.submit(gpus_per_worker=6)
+    stage.until_state(late, State.RUNNING)
+    for _ in range(5):
+        stage.turn()
+    late.refresh_from_db()
+    assert late.attempts.get().allocations.get().node_id == hurt.pk
+    assert (late.state, Incident.objects.count()) == (State.RUNNING, 1)
+
+    gpus(stage, hurt, 4)
+    second = again(stage, late)
+    assert second.allocations.get().node_id != hurt.pk
+    assert NodeFault.objects.filter(node=hurt).count() == 2
+    fault = NodeFault.objects.get(node=hurt, cleared_at=None)
+    assert (fault.detail["from"], fault.detail["to"]) == (8, 4)
+    gpus(stage, hurt, 8)
+    stage.until(lambda: not NodeFault.objects.filter(cleared_at=None).exists(), "all GPUs are back")
+
+
 def test_gpus_that_are_back_before_their_time_is_up_stop_nobody(stage: Stage) -> None:
     """A device plug-in that starts anew takes its GPUs along for some seconds; the pods run on."""
     job, node = running(stage)
