@@ -20,7 +20,7 @@ from django.db import connection
 
 from tests.__main__ import SETTINGS, database
 from tests.bench.facts import facts
-from tests.bench.targets import COMPARE, NEEDS_DATABASE, TARGETS, Target
+from tests.bench.targets import COMPARE, NEEDS_DATABASE, NEEDS_SETTINGS, TARGETS, Target
 
 
 def main(arguments: list[str]) -> int:
@@ -32,6 +32,8 @@ def main(arguments: list[str]) -> int:
     with ExitStack() as stack:
         if name in NEEDS_DATABASE:
             _prepare_django(stack)
+        if name in NEEDS_SETTINGS:
+            _configure({})
         bench = import_module(f"tests.bench.{name.replace('-', '_')}")
         report = judge(name, bench.run(_parse(bench, name, arguments[1:])))
     print(json.dumps(report))
@@ -61,11 +63,14 @@ def _parse(bench: ModuleType, name: str, arguments: list[str]) -> argparse.Names
 
 
 def _prepare_django(stack: ExitStack) -> None:
-    url = stack.enter_context(database())
-    for name, value in (SETTINGS | {"DATABASE_URL": url}).items():
+    _configure({"DATABASE_URL": stack.enter_context(database())})
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)  # never a portal's own database
+
+
+def _configure(settings: dict[str, str]) -> None:
+    for name, value in (SETTINGS | settings).items():
         os.environ.setdefault(name, value)
     django.setup()
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)  # never a portal's own database
 
 
 if __name__ == "__main__":

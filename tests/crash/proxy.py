@@ -13,7 +13,7 @@ import asyncio
 import re
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -49,6 +49,10 @@ class Weather(Enum):
     OUTAGE = "outage"  # connections are cut, streams too
     SILENCE = "silence"  # nothing is answered
     STRANGER = "stranger"  # the sender's token is not known any more
+
+
+# Told of each request as it arrives, while its connection stands: the sender's port, method, path with query.
+Observer = Callable[[int, str, str], None]
 
 
 @dataclass
@@ -101,6 +105,7 @@ class HoldingProxy:
         self._context = ssl.create_default_context(cadata=ca) if ca else None
         self._held: Held | None = None
         self._weather = Weather.FAIR
+        self.observe: Observer | None = None
         self._open: dict[int, web.Request] = {}  # by identity: requests cannot be hashed
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -162,6 +167,8 @@ class HoldingProxy:
             _cut(request)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if self.observe and request.transport is not None:
+            self.observe(int(request.transport.get_extra_info("peername")[1]), request.method, request.path_qs)
         self._open[id(request)] = request
         try:
             while self._weather is Weather.SILENCE:

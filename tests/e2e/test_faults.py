@@ -60,6 +60,8 @@ def test_a_restart_of_the_database_loses_nothing(portal: RunningPortal) -> None:
     portal.until_state(before, "running")
 
     portal.restart_postgres()
+    # Connections that were open before are found broken before they are used: nobody sees an error.
+    assert {portal.api.ask("GET", "jobs/?team=vision")[0] for _ in range(20)} == {200}
     after = portal.wait_for(lambda: _submitted(portal), "the portal takes jobs again")
 
     portal.until_state(after, "succeeded")
