@@ -194,7 +194,7 @@ def test_the_scale_dialog_forgets_what_was_given_up_and_shows_what_somebody_else
 ) -> None:
     job = make_placed(team, alice, supply, kind="inference", workload="deployment")
     alices.goto(f"/jobs/{job.uid}/")
-    field = alices.get_by_label("Replicas")
+    field = alices.get_by_role("spinbutton", name="Replicas")
     alices.get_by_role("button", name="Scale").click()
     expect(field).to_have_value("2")
     field.fill("7")
