@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.decorators import action
@@ -258,6 +259,14 @@ class MaintenanceIn(serializers.Serializer[Node]):
 
     deadline_at = serializers.DateTimeField(allow_null=True, default=None)
     reason = serializers.CharField(max_length=300, allow_blank=True, default="")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse other fields: a deadline whose name is mistyped must not empty the node at once."""
+        unknown = sorted(set(self.initial_data) - set(self.fields))
+        if unknown:
+            errors = {name[:80]: [_("There is no such field.")] for name in unknown[:10]}
+            raise serializers.ValidationError(errors, code="unknown_field")
+        return attrs
 
 
 class EffectOut(serializers.Serializer[Effect]):

@@ -14,6 +14,8 @@ from portal.core.errors import DomainError, InvalidInputError
 from portal.core.publish import publish
 
 FURTHEST = timedelta(days=30)
+# What a clock that is late may send; a date of yesterday is a mistake, which must not stop runs.
+LATE = timedelta(minutes=5)
 MAX_REASON = 300
 
 
@@ -22,12 +24,14 @@ def ask_for_maintenance(*, actor: Actor, node: Node, deadline_at: datetime | Non
     """Place nothing new on the node, and stop what is there at the deadline; None: at once.
 
     Asked again before the node is empty it moves the deadline. Raise DomainError for a node that left or is empty
-    already, InvalidInputError for a deadline too far away.
+    already, InvalidInputError for a deadline that has passed or is too far away.
     """
     now = clock.now()
     if node.gone_at is not None:
         raise DomainError(_("The node left its cluster."), code="node_gone")
     deadline = max(deadline_at or now, now)
+    if deadline_at is not None and deadline_at < now - LATE:
+        raise InvalidInputError({"deadline_at": [_("It has passed; without a deadline the node is emptied at once.")]})
     if deadline > now + FURTHEST:
         raise InvalidInputError({"deadline_at": [_("At most %(days)d days from now.") % {"days": FURTHEST.days}]})
     # One writer at a time, so that two requests make one maintenance.
@@ -44,7 +48,7 @@ def ask_for_maintenance(*, actor: Actor, node: Node, deadline_at: datetime | Non
         live.deadline_at, live.reason = deadline, reason[:MAX_REASON]
     Node.objects.filter(pk=node.pk).update(maintenance_at=deadline)
     after = {"deadline_at": deadline.isoformat(), "reason": reason[:MAX_REASON]}
-    _note(node, NodeEvent.Kind.MAINTENANCE, {"by": actor.name, "deadline": after["deadline_at"]}, now)
+    _note(node, NodeEvent.Kind.MAINTENANCE, {"by": actor.name, "deadline": f"{deadline:%Y-%m-%d %H:%M} UTC"}, now)
     record(actor, "node.maintenance_asked", target_of_node(node), before=before, after=after)
     enqueue("jobs.tasks.reconcile")
     return live

@@ -205,6 +205,24 @@ def test_administrators_take_a_node_for_maintenance_over_rest(api_of: Rest, nort
     assert admin.delete(address).json()["code"] == "not_in_maintenance"
 
 
+def test_a_mistaken_deadline_empties_no_node(api_of: Rest, north: Cluster) -> None:
+    admin, node = api_of(make_user("admin", is_superuser=True)), north.nodes.get(name="n1")
+    address = f"/api/v1/nodes/{node.pk}/maintenance/"
+    later, passed = ((clock.now() + timedelta(hours=hours)).isoformat() for hours in (2, -2))
+
+    for body, status, field in (
+        ({"deadline": later}, 400, "deadline"),
+        ({"deadline_at": passed}, 422, "deadline_at"),
+        ({"deadline_at": "0001-01-01"}, 422, "deadline_at"),
+    ):
+        refused = admin.post(address, body, format="json")
+        assert (refused.status_code, [each["field"] for each in refused.json()["errors"]]) == (status, [field])
+
+    assert admin.get(address).json()["state"] is None
+    just_now = (clock.now() - timedelta(seconds=30)).isoformat()
+    assert admin.post(address, {"deadline_at": just_now}, format="json").json()["state"] == "draining"
+
+
 def test_everybody_reads_the_faults_of_a_node(api_of: Rest, north: Cluster) -> None:
     node, now = north.nodes.get(name="n1"), clock.now()
     NodeFault.objects.create(node=node, kind="condition", subject="GpuUnhealthy", detected_at=now, acts_at=now)
