@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clusters import quantities
-from jobs.jobspec.fields import JobSpec
+from jobs.jobspec.fields import Amount, JobSpec, PodSet
 from jobs.jobspec.problem import Problem
 
 CODE_PATH = "/workspace"
@@ -23,6 +23,9 @@ GANG_VARIABLES = (
     "WORLD_SIZE",
     "RANK",
 )
+
+# With further sets of pods: by these the containers know the hosts of each set.
+HOSTS_PREFIX = "MUSTER_HOSTS_"
 
 # What the first set, that of the workers, is called among the others.
 WORKERS = "worker"
@@ -87,11 +90,30 @@ def _broken_pod_sets(spec: JobSpec) -> Iterator[Problem]:
             yield Problem(field=f"pod_sets[{index}].name", code="duplicate", numbers={"value": pod_set.name})
         taken.add(pod_set.name)
         for name in pod_set.env:
-            if name in GANG_VARIABLES:
+            if _is_reserved(spec, name):
                 yield Problem(field=f"pod_sets[{index}].env.{name}", code="reserved", numbers={"value": name})
-        for name in ("cpu", "memory"):
-            if getattr(spec, name) is not None and getattr(pod_set, name) is None and spec.qos is not None:
-                yield Problem(field=f"pod_sets[{index}].{name}", code="needed_for_guaranteed")
+        if spec.qos is not None:
+            yield from _broken_qos_of_set(spec, pod_set, f"pod_sets[{index}]")
+
+
+def _broken_qos_of_set(spec: JobSpec, pod_set: PodSet, field: str) -> Iterator[Problem]:
+    for name in ("cpu", "memory"):
+        amount: Amount | None = getattr(pod_set, name)
+        if amount is None and getattr(spec, name) is not None:
+            yield Problem(field=f"{field}.{name}", code="needed_for_guaranteed")
+        elif amount is not None and amount.limit is not None and _differ(amount):
+            numbers = {"request": amount.request, "limit": amount.limit}
+            yield Problem(field=f"{field}.{name}.limit", code="guaranteed_request_limit_differ", numbers=numbers)
+
+
+def _differ(amount: Amount) -> bool:
+    """Whether request and limit are two amounts; without a limit a node may be shared out."""
+    return amount.limit is None or quantities.parse(amount.request) != quantities.parse(amount.limit)
+
+
+def _is_reserved(spec: JobSpec, name: str) -> bool:
+    """Whether we set the variable in every container of the run."""
+    return (spec.is_gang and name in GANG_VARIABLES) or (bool(spec.pod_sets) and name.startswith(HOSTS_PREFIX))
 
 
 def _broken_shared_memory(spec: JobSpec) -> Iterator[Problem]:
@@ -115,7 +137,7 @@ def _broken_qos(spec: JobSpec) -> Iterator[Problem]:
     for name, amount in amounts.items():
         if amount is None:
             yield Problem(field=name, code="needed_for_guaranteed")
-        elif amount.limit is None or quantities.parse(amount.request) != quantities.parse(amount.limit):
+        elif _differ(amount):
             numbers = {"request": amount.request, "limit": amount.limit or ""}
             yield Problem(field=f"{name}.limit", code="guaranteed_request_limit_differ", numbers=numbers)
 
@@ -125,7 +147,7 @@ def _broken_variables(spec: JobSpec) -> Iterator[Problem]:
     places += [(f"secrets[{index}].env", item.env) for index, item in enumerate(spec.secrets) if item.env]
     taken: set[str] = set()
     for field, name in places:
-        if spec.is_gang and name in GANG_VARIABLES:
+        if _is_reserved(spec, name):
             yield Problem(field=field, code="reserved", numbers={"value": name})
         if name in taken:
             yield Problem(field=field, code="duplicate", numbers={"value": name})

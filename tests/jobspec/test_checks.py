@@ -120,6 +120,22 @@ WRONG_INSIDE: list[tuple[Mapping[str, object], str, str]] = [
     ({"pod_sets": [{"name": "ps"}, {"name": "ps"}]}, "pod_sets[1].name", "duplicate"),
     ({"pod_sets": [{"name": "worker"}]}, "pod_sets[0].name", "duplicate"),
     ({"pod_sets": [{"name": "ps", "env": {"RANK": "1"}}]}, "pod_sets[0].env.RANK", "reserved"),
+    ({"pod_sets": [{"name": "ps"}], "env": {"MUSTER_HOSTS_PS": "h"}}, "env.MUSTER_HOSTS_PS", "reserved"),
+    (
+        {"pod_sets": [{"name": "ps", "env": {"MUSTER_HOSTS_WORKER": "h"}}]},
+        "pod_sets[0].env.MUSTER_HOSTS_WORKER",
+        "reserved",
+    ),
+    (
+        {
+            "qos": "guaranteed",
+            "cpu": {"request": "4"},
+            "memory": {"limit": "1Gi"},
+            "pod_sets": [{"name": "ps", "cpu": {"request": "1", "limit": "2"}, "memory": {"request": "1Gi"}}],
+        },
+        "pod_sets[0].cpu.limit",
+        "guaranteed_request_limit_differ",
+    ),
     ({"pod_sets": [{"name": "ps"}], "workers": 2, "min_workers": 1}, "min_workers", "whole_with_pod_sets"),
     ({"pod_sets": [{"name": "ps"}], "workload": "pod"}, "pod_sets", "pod_sets_of_jobs_only"),
     ({"topology": {"mode": "require"}}, "topology.level", "required"),
