@@ -17,6 +17,7 @@ from portal.identity.models import User
 NEWEST_FIRST = ("-opened_at", "-id")
 SUMMED = timedelta(days=30)
 AT_ONCE = 500
+_MINUTE_S = 60
 COLUMNS = (
     *("at", "detected_at", "cluster", "node", "kind", "message", "team", "run", "attempt"),
     *("gpus", "lost_gpu_minutes", "from_checkpoint", "stopped_at", "running_again_at"),
@@ -63,11 +64,16 @@ def standing_of(incident: Incident) -> str:
         return _("waits for proof that its pods are gone; a node that stays away must be deleted from its cluster")
     again_at: datetime | None = getattr(incident, "again_at", None)
     if again_at is not None:
-        minutes = max(0, round((again_at - incident.detected_at).total_seconds() / 60))
-        return _("ran again after %(minutes)d min") % {"minutes": minutes}
+        return _ran_again_after(max(0, round((again_at - incident.detected_at).total_seconds())))
     if attempt.job.is_final:
         return _("did not run again: %(state)s") % {"state": attempt.job.get_state_display()}
     return _("waits for its next place")
+
+
+def _ran_again_after(seconds: int) -> str:
+    if seconds < _MINUTE_S:
+        return _("ran again after %(seconds)d s") % {"seconds": seconds}
+    return _("ran again after %(minutes)d min") % {"minutes": round(seconds / _MINUTE_S)}
 
 
 def document_of(incident: Incident) -> Mapping[str, Any]:
