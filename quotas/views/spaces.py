@@ -60,7 +60,8 @@ def apply(request: Request, name: str) -> HttpResponse:
     """Ask for one space to be applied anew; without a team for what the cluster has for all of them."""
     cluster = get_object_or_404(Cluster, name=name)
     slug = request.POST.get("team", "")
-    team = get_object_or_404(Team, slug=slug) if slug else None
+    # The database takes no NUL, not even to look for one.
+    team = get_object_or_404(Team, slug=slug if slug.isprintable() else "") if slug else None
     try:
         ask_to_apply(actor=actor_of(request), cluster=cluster, team=team)
     except DomainError as refusal:

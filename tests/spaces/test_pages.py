@@ -72,6 +72,14 @@ def test_the_button_leaves_a_wish_for_the_worker_and_a_trace(space: Space, admin
     assert (event.actor, event.object_label, event.team_id) == ("root", "vision on north", space.team_id)
 
 
+@pytest.mark.parametrize("team", ["nobody", "\0", "vision\0", "x" * 5000])
+def test_a_team_that_is_none_is_not_found(space: Space, administrator: User, team: str) -> None:
+    answer = browser(administrator).post(reverse("quotas:apply_space", args=["north"]), {"team": team})
+
+    assert answer.status_code == 404
+    assert Space.objects.get(pk=space.pk).asked_at is None
+
+
 def test_a_disabled_cluster_is_not_applied_to(space: Space, administrator: User) -> None:
     space.cluster.is_enabled = False
     space.cluster.save()
