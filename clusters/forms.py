@@ -116,6 +116,10 @@ class QuarantineForm(DressedForm):
     )
 
 
+# Until a node is emptied, unless somebody says otherwise: a dialog tells what is lost by then.
+USUAL_MINUTES = 60
+
+
 class MaintenanceForm(DressedForm):
     """When a node is emptied for its maintenance, and why."""
 
@@ -123,7 +127,7 @@ class MaintenanceForm(DressedForm):
         label=_("Minutes until its runs are stopped"),
         min_value=0,
         max_value=30 * 24 * 60,
-        initial=60,
+        initial=USUAL_MINUTES,
         help_text=_("0: at once. Until then they run on, and nothing new comes."),
         error_messages={"required": _("Write in how many minutes.")},
         widget=_NUMBER,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from clusters.forms import MaintenanceForm, QuarantineForm
+from clusters.forms import USUAL_MINUTES, MaintenanceForm, QuarantineForm
 from clusters.models import Node, NodeAccelerator
 from clusters.permissions import can_administer_supply
 from clusters.selectors.effects import Effect
@@ -108,7 +108,7 @@ def _effects(detail: NodeDetail, user: User, now: datetime) -> list[Effect]:
     asked = detail.maintenance
     if asked is None and not can_administer_supply(user):
         return []
-    deadline_at = asked.deadline_at if asked else now
+    deadline_at = asked.deadline_at if asked else now + timedelta(minutes=USUAL_MINUTES)
     answer: list[Effect] = import_string(settings.MUSTER_MAINTENANCE_EFFECTS)(detail.node, user, deadline_at, now)
     return answer
 

@@ -16,3 +16,5 @@ START_S: float = settings.MUSTER_START_S
 PULL_GRACE_S: float = settings.MUSTER_PULL_GRACE_S
 # The infrastructure may end a run this often before it is given up.
 MAX_REQUEUES = 20
+# So many nodes are tried in vain for a resource that the cycle does not plan, huge pages for instance.
+SHORT_TRIES = 3

@@ -1,5 +1,6 @@
 """S1 to S6: from a held place to a gang that runs there, or back again whole."""
 
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,6 +23,8 @@ from jobs.transitions import Event
 Step = Attempt.Step
 # How the scheduler's complaints about a volume claim are told from those about nodes.
 CLAIM = "persistentvolumeclaim"
+# How it says which resource a node has too little of.
+INSUFFICIENT = re.compile(r"Insufficient (\S+)")
 # Enough to hide a server's latency, few enough for its priority and fairness.
 PARALLEL_PATCHES = 8
 # What stands in the FailedCreate events of the Job controller and of the StatefulSet controller.
@@ -202,13 +205,7 @@ def begin_running(view: View) -> None:
 def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> None:
     unbound = [pod for pod in view.present if not pod.node_name]
     if unbound and view.step_age_s >= limits.BIND_S:
-        pod = unbound[0]
-        gates = ", ".join(pod.foreign_gates)
-        if gates:  # no fault of the node
-            return stop.begin(view, stop.again(f"rank {pod.rank} waits at a gate that is not ours: {gates}"))
-        if CLAIM in pod.message.lower():  # missing or unbound on whichever node
-            return stop.begin(view, Cause(code=Job.Outcome.MOUNT, message=pod.message, rank=pod.rank))
-        return stop.begin(view, stop.again(pod.message or "not bound", node=planned[pod.rank].node))
+        return stop.begin(view, _why_unbound(view, unbound[0], planned[unbound[0].rank]))
     if (pulling := failed_pull(view.present)) and view.step_age_s >= limits.PULL_GRACE_S:
         return stop.begin(view, Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message, rank=pulling.rank))
     if view.step_age_s >= limits.START_S:
@@ -219,6 +216,29 @@ def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> Non
             view, Cause(code=code, message=late.message if late else "", rank=late.rank if late else None)
         )
     return advance(view, due_s=2)
+
+
+def _why_unbound(view: View, pod: ObservedPod, row: Allocation) -> Cause:
+    """T2 has passed: tell what is no fault of the node, and otherwise try again elsewhere."""
+    if gates := ", ".join(pod.foreign_gates):
+        return stop.again(f"rank {pod.rank} waits at a gate that is not ours: {gates}")
+    if CLAIM in pod.message.lower():  # missing or unbound on whichever node
+        return Cause(code=Job.Outcome.MOUNT, message=pod.message, rank=pod.rank)
+    if resource := _short_everywhere(view, pod):
+        message = f"{resource} is short on each of {limits.SHORT_TRIES} nodes that were tried: {pod.message}"
+        return Cause(code=Job.Outcome.REFUSED, message=message, rank=pod.rank)
+    return stop.again(pod.message or "not bound", node=row.node)
+
+
+def _short_everywhere(view: View, pod: ObservedPod) -> str:
+    """Return a resource that the cycle does not plan, and that this attempt and those before it found too short."""
+    planned = {"cpu", "memory", "pods", view.attempt.resource_name}
+    told: set[str] = {name.rstrip(".,") for name in INSUFFICIENT.findall(pod.message)}
+    for resource in sorted(told - planned):
+        before = view.job.attempts.filter(stop_message__contains=f"Insufficient {resource}").count()
+        if before + 1 >= limits.SHORT_TRIES:
+            return resource
+    return ""
 
 
 def failed_pull(pods: Sequence[ObservedPod]) -> ObservedPod | None:

@@ -40,7 +40,7 @@ def effects_on(node: Node, user: User, deadline_at: datetime, now: datetime) -> 
                 url=reverse("jobs:detail", args=[job.uid]) if attempt.is_visible else "",
                 gpus=gpus[attempt.pk],
                 what=_what(attempt, deadline_at),
-                lost_gpu_hours=loss.gpu_hours if loss and not _ends_before(attempt, deadline_at) else None,
+                lost_gpu_hours=round(loss.gpu_hours, 2) if loss and not _ends_before(attempt, deadline_at) else None,
             )
         )
     return effects

@@ -1,8 +1,10 @@
 """A node is emptied for its maintenance: nothing new at once, nothing at all at the deadline, and no retry is spent."""
 
+import re
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 
 from clusters.models import Node, NodeEvent, NodeMaintenance, ObservedPod
 from clusters.services.maintenance import ask_for_maintenance, end_maintenance
@@ -172,6 +174,16 @@ def test_the_page_tells_who_is_affected_and_strangers_see_the_team_alone(stage: 
     assert 15.9 < mine.lost_gpu_hours < 16.6
     assert (theirs.label, theirs.url) == (stage.team.slug, "")
     assert (ending.what, ending.lost_gpu_hours) == ("reaches its time limit before that", None)
+
+
+def test_the_dialog_tells_the_loss_at_the_deadline_that_it_offers(stage: Stage, client: Client) -> None:
+    _job, node = running(stage)
+    client.force_login(make_user("root", is_superuser=True))
+
+    page = client.get(f"/clusters/{stage.cluster.name}/nodes/{node.name}/").content.decode()
+
+    # All 16 GPUs for the 60 minutes of the form.
+    assert re.search(r"1[56]\.\d GPU-hours are lost", page)
 
 
 def test_a_quarantined_node_gets_nothing_new_and_what_runs_there_runs_on(stage: Stage) -> None:

@@ -257,6 +257,19 @@ def test_a_claim_that_is_missing_ends_the_run_and_blames_no_node(stage: Stage, m
     assert stage.held() == 0
 
 
+def test_what_no_node_has_is_tried_on_three_and_then_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BIND_S", 1.0)
+    pages = {"size": "2Mi", "amount": "64Mi"}
+    job = stage.submit(gpus_per_worker=1, memory={"request": "1Gi", "limit": "1Gi"}, huge_pages=pages)
+
+    stage.until_state(job, State.FAILED)
+
+    assert job.outcome_code == Job.Outcome.REFUSED
+    assert job.outcome_message.startswith("hugepages-2Mi is short on each of 3 nodes that were tried")
+    assert job.attempts.count() == 3
+    assert stage.held() == 0
+
+
 def test_an_outage_in_the_middle_of_the_release_ends_whole(stage: Stage) -> None:
     job, _attempt = placed(stage)
     stage.until_step(job, Step.RELEASING)
