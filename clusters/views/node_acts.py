@@ -85,7 +85,8 @@ def _do(request: Request, node: Node, act: Callable[[], object], done: str) -> H
 
 
 def _refuse(request: Request, node: Node, form: Form) -> HttpResponse:
-    messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
+    told = (f"{form[name].label}: {text}" for name, texts in form.errors.items() for text in texts)
+    messages.error(request, " ".join(told))
     return _back(node)
 
 

@@ -187,7 +187,7 @@ def _fragmentation(numbers: Numbers) -> str:
 
 
 def _cores(milli: int) -> str:
-    return _("%(cores)s cores") % {"cores": f"{milli / MILLI_PER_CORE:g}"}
+    return _("%(cores)s cores") % {"cores": f"{milli / MILLI_PER_CORE:.3f}".rstrip("0").rstrip(".")}
 
 
 def _gib(mib: int) -> str:

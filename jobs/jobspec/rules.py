@@ -26,6 +26,7 @@ GANG_VARIABLES = (
 
 # With further sets of pods: by these the containers know the hosts of each set.
 HOSTS_PREFIX = "MUSTER_HOSTS_"
+CHECKPOINT_VARIABLES = frozenset({"MUSTER_CHECKPOINT_PATH", "MUSTER_CHECKPOINT_INTERVAL_S", "MUSTER_RESTARTS"})
 
 # What the first set, that of the workers, is called among the others.
 WORKERS = "worker"
@@ -113,6 +114,8 @@ def _differ(amount: Amount) -> bool:
 
 def _is_reserved(spec: JobSpec, name: str) -> bool:
     """Whether we set the variable in every container of the run."""
+    if spec.checkpoint is not None and name in CHECKPOINT_VARIABLES:
+        return True
     return (spec.is_gang and name in GANG_VARIABLES) or (bool(spec.pod_sets) and name.startswith(HOSTS_PREFIX))
 
 

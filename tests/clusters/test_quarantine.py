@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from clusters.models import Cluster, Node, NodeEvent, NodeFault, ResourceFlavor
+from clusters.models import Cluster, Node, NodeEvent, NodeFault, NodeMaintenance, ResourceFlavor
 from clusters.selectors.capacity import free_by_flavor
 from clusters.selectors.trouble import troubled_nodes
 from clusters.services.faults import report_fault
@@ -148,6 +148,16 @@ def test_an_administrator_quarantines_and_releases_on_the_nodes_page(fleet: list
     page = client.post(f"{address}/release/", follow=True).content.decode()
     assert "Let it work again" not in page
     assert [event.action for event in AuditEvent.objects.order_by("pk")] == ["node.quarantined", "node.released"]
+
+
+@pytest.mark.parametrize("minutes", ["soon", "-1", "99999999"])
+def test_minutes_that_are_none_are_told_with_their_field(fleet: list[Node], client: Client, minutes: str) -> None:
+    make_user("admin", is_superuser=True)
+    client.login(username="admin", password=PASSWORD)
+    page = client.post("/console/clusters/north/nodes/n05/maintenance/", {"minutes": minutes}, follow=True)
+
+    assert "Minutes until its runs are stopped:" in page.content.decode()
+    assert not NodeMaintenance.objects.exists()
 
 
 def test_a_member_sees_the_quarantine_and_no_button(fleet: list[Node], client: Client) -> None:

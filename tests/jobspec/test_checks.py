@@ -121,6 +121,7 @@ WRONG_INSIDE: list[tuple[Mapping[str, object], str, str]] = [
     ({"pod_sets": [{"name": "worker"}]}, "pod_sets[0].name", "duplicate"),
     ({"pod_sets": [{"name": "ps", "env": {"RANK": "1"}}]}, "pod_sets[0].env.RANK", "reserved"),
     ({"pod_sets": [{"name": "ps"}], "env": {"MUSTER_HOSTS_PS": "h"}}, "env.MUSTER_HOSTS_PS", "reserved"),
+    ({"checkpoint": {"path": "/c"}, "env": {"MUSTER_RESTARTS": "0"}}, "env.MUSTER_RESTARTS", "reserved"),
     (
         {"pod_sets": [{"name": "ps", "env": {"MUSTER_HOSTS_WORKER": "h"}}]},
         "pod_sets[0].env.MUSTER_HOSTS_WORKER",

@@ -360,3 +360,11 @@ def test_no_nodes_at_all_is_said_plainly() -> None:
     assert explain(reason_of(decide(world(nodes=[], clusters=("c1",), jobs=[job("j")])), "j")) == (
         "The allowed clusters have no nodes."
     )
+
+
+@pytest.mark.parametrize(
+    ("milli", "words"), [(500, "0.5 cores"), (32_000, "32 cores"), (99_999_999_000, "99999999 cores")]
+)
+def test_cores_are_said_in_full(milli: int, words: str) -> None:
+    numbers: dict[str, int | str] = {"limit": "cpu", "most": 0, "asked": milli, "flavor": "V100", "where": "node"}
+    assert words in explain(Reason(ReasonCode.NEVER_FITS, numbers))
