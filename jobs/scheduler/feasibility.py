@@ -113,12 +113,14 @@ class FitTable:
         self._ledger = ledger
         self._fits: dict[Shape, Fit] = {}
         self._logs: dict[int, list[int]] = {}
+        self._taken: set[int] = set()  # flavors of which something was booked
+        self._begun_late: set[int] = set()  # flavors whose log does not tell all since the cycle began
         self._at_start: dict[Shape, list[int]] = {}
         self._free: dict[int, IntArray] = {}
 
     def current(self, shape: Shape, level: int, need: int) -> Fit | None:
         """Return the up-to-date fit, or None where no domain of `level` holds `need` workers."""
-        log = self._logs.setdefault(shape.flavor, [])
+        log = self._log(shape.flavor)
         fit = self._fits.get(shape)
         if fit is None:
             fit = self._fits[shape] = self._first_count(shape, log)
@@ -130,9 +132,18 @@ class FitTable:
             fit.seen = len(log)
         return fit if fit.best(level) >= need else None
 
+    def _log(self, flavor: int) -> list[int]:
+        """Return the log of a flavor, begun when it is first asked for."""
+        if flavor not in self._logs:
+            self._logs[flavor] = []
+            if any(self._ledger.share_hosts(flavor, other) for other in self._taken):
+                self._begun_late.add(flavor)
+        return self._logs[flavor]
+
     def _first_count(self, shape: Shape, log: list[int]) -> Fit:
         """Count as the cycle began while little has changed since: a job that must wait will ask for that figure."""
-        if FEW_CHANGED * len(log) > len(self._gates.pool(shape.flavor).at):
+        is_long = FEW_CHANGED * len(log) > len(self._gates.pool(shape.flavor).at)
+        if is_long or shape.flavor in self._begun_late:
             fit = self.probe(shape, self._ledger.now, Opening.NOTHING)
             fit.seen = len(log)
             return fit
@@ -163,6 +174,7 @@ class FitTable:
     def take(self, shape: Shape, fit: Fit, layout: Layout) -> None:
         """Book workers of the shape whose fit is current, at distinct places."""
         flavor, free = shape.flavor, self.free(shape.flavor)
+        self._taken.add(flavor)
         if shape.gpus:
             for place, workers in layout:
                 free[place] -= workers * shape.gpus

@@ -55,6 +55,12 @@ def test_pod_slots_are_part_of_the_plan() -> None:  # BC-25
     assert run([nodes[0], node("n2", free=1)], job("j", workers=2, gpus=1)) == {"j": ["n1", "n2"]}
 
 
+def test_what_one_flavor_took_of_a_host_is_gone_for_pods_without_gpus() -> None:
+    nodes = [node("n1", pods=10, pods_free=1)]
+
+    assert run(nodes, job("a", gpus=1), job("b", gpus=0, flavors=())) == {"a": ["n1"]}
+
+
 def test_a_partition_is_chosen_by_what_it_holds_not_by_how_full_it_is() -> None:  # BC-27
     gang = job("j", workers=2, mode=TopologyMode.REQUIRE, level="rack")
 
