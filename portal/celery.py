@@ -21,7 +21,7 @@ BEAT_S = env.float("MUSTER_BEAT_S", default=2.0)
 app.conf.beat_schedule = {
     "cycle": {"task": "jobs.tasks.run_cycle", "schedule": BEAT_S},
     "reconcile": {"task": "jobs.tasks.reconcile", "schedule": BEAT_S},
-    "maintenance": {"task": "jobs.tasks.note_drained_nodes", "schedule": 2.0},
+    "maintenance": {"task": "jobs.tasks.note_drained_nodes", "schedule": 10.0},
     "upkeep": {"task": "jobs.tasks.housekeeping", "schedule": 60.0},
     "housekeeping": {"task": "clusters.tasks.housekeeping", "schedule": 30.0},
     "spaces": {"task": "quotas.tasks.sync_spaces", "schedule": 30.0},
