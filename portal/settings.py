@@ -181,7 +181,7 @@ if BROKER_URL.startswith("pgmq"):
         "notify_throttle_interval_ms": 0,
         "wait_time_seconds": 0,
         # A NOTIFY wakes the worker at once; polling only heals a lost one.
-        "polling_interval": 0.25,
+        "polling_interval": 0.5,
         # What a worker had taken and not begun when it died is delivered again after this long.
         "visibility_timeout": 10,
         "pool_size": 3,
