@@ -8,6 +8,7 @@ were open than before the readers came.
 
 import argparse
 import asyncio
+import contextlib
 import re
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from itertools import cycle, islice
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-from aiohttp import ClientSession, ClientTimeout, CookieJar
+from aiohttp import ClientError, ClientSession, ClientTimeout, CookieJar
 
 from clusters.simulated.fleet import uniform, with_teams
 from tests.clusters_running import running_cluster
@@ -28,6 +29,7 @@ WINDOW_S = 30
 NODES = 8
 READ_AGAIN_S = 2.0  # two cores serve fifty readers; browsers would ask again after one second
 BETWEEN_RUNS_S = 2.0
+REOPEN_S = 2.0  # as our streams tell browsers
 NODE_PAGES = tuple(f"/clusters/held/nodes/node-{number}/" for number in range(4))
 PAGES = ("/", "/jobs/", "/clusters/", "/clusters/held/", *NODE_PAGES)
 USER, PASSWORD = "alice", "muster-demo-2026"
@@ -76,23 +78,24 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         door = Door(server=cluster.url, token=cluster.token, levels=(("rack", "topology.muster.internal/rack"),))
         with running_site(door, NODES) as site:
             quiet, _none = asyncio.run(_window(site, 0, args.window))
-            loaded, readings = asyncio.run(_window(site, args.dashboards, args.window))
+            loaded, audience = asyncio.run(_window(site, args.dashboards, args.window))
             site.clear()
-    if readings < args.dashboards:
-        raise AssertionError(f"{args.dashboards} dashboards read {readings} pages: the load was none")
+    if audience.pages_read < args.dashboards:
+        raise AssertionError(f"{args.dashboards} dashboards read {audience.pages_read} pages: the load was none")
     if loaded.requests["unknown"] or not loaded.requests["watch"]:
         raise AssertionError(f"it is not known who sent what: {loaded.requests}")
     return {
         "extra_requests": loaded.requests["web"],
         "requests_quiet": dict(quiet.requests),
         "requests_loaded": dict(loaded.requests),
-        "pages_read": readings,
+        "pages_read": audience.pages_read,
+        "streams_ended": audience.streams_ended,
         "facts": {"dashboards": args.dashboards, "window_s": args.window, "nodes": NODES},
     }
 
 
-async def _window(site: Site, dashboards: int, seconds: int) -> tuple[Traffic, int]:
-    """Return who asked the cluster within some seconds, and how many pages were read meanwhile."""
+async def _window(site: Site, dashboards: int, seconds: int) -> "tuple[Traffic, Audience]":
+    """Return who asked the cluster within some seconds, and who read pages meanwhile."""
     traffic = Traffic(_processes(site))
     async with ClientSession(cookie_jar=CookieJar(unsafe=True), timeout=ClientTimeout(total=None)) as session:
         audience = Audience(session, site.portal.url)
@@ -108,7 +111,7 @@ async def _window(site: Site, dashboards: int, seconds: int) -> tuple[Traffic, i
     for error in ended:
         if isinstance(error, Exception):
             raise error
-    return traffic, audience.pages_read
+    return traffic, audience
 
 
 def _processes(site: Site) -> dict[int, str]:
@@ -134,6 +137,7 @@ class Audience:
 
     def __init__(self, session: ClientSession, url: str) -> None:
         self.pages_read = 0
+        self.streams_ended = 0
         self._session = session
         self._url = url
 
@@ -147,7 +151,15 @@ class Audience:
                 raise AssertionError("nobody could sign in")
 
     async def read(self, page: str) -> None:
-        """Hold a page's stream open, and read the page again on news."""
+        """Hold a page's stream open, and read the page again on news; a stream that ends is opened anew."""
+        while True:
+            # aiohttp tells of a connection that went under a reader by RuntimeError.
+            with contextlib.suppress(ClientError, RuntimeError):
+                await self._follow(page)
+            self.streams_ended += 1
+            await asyncio.sleep(REOPEN_S)
+
+    async def _follow(self, page: str) -> None:
         address = self._url + page
         stream = _STREAM.search(await self._text(address))
         if stream is None:
