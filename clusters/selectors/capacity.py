@@ -44,6 +44,11 @@ def stale_cluster_ids(now: datetime) -> set[int]:
     return set(Cluster.objects.filter(stale_clusters(now)).values_list("pk", flat=True))
 
 
+def heard_clusters(now: datetime) -> list[Cluster]:
+    """Return the clusters in use that can be asked now, by name."""
+    return list(Cluster.objects.filter(is_enabled=True).exclude(pk__in=stale_cluster_ids(now)).order_by("name"))
+
+
 def is_stale(cluster: Cluster, now: datetime) -> bool:
     """Return whether this cluster was not heard of lately, or never listed."""
     return cluster.heard_at is None or cluster.synced_at is None or cluster.heard_at < _heard_since(now)

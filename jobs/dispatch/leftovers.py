@@ -7,7 +7,7 @@ import structlog
 from clusters.k8s.gateway import gateway_for
 from clusters.k8s.values import Conflict, GatewayError, NotFound
 from clusters.models import Cluster, ObservedPod
-from clusters.selectors.capacity import stale_cluster_ids
+from clusters.selectors.capacity import heard_clusters
 from jobs.dispatch.view import TERMINAL
 from jobs.models import Job
 from portal.core import clock
@@ -21,8 +21,7 @@ AT_ONCE = 50
 def sweep() -> int:
     """Delete the pods whose time is over, on clusters that can be heard; return how many deletions were asked for."""
     now = clock.now()
-    clusters = Cluster.objects.filter(is_enabled=True).exclude(pk__in=stale_cluster_ids(now))
-    return sum(_sweep_cluster(cluster, now) for cluster in clusters)
+    return sum(_sweep_cluster(cluster, now) for cluster in heard_clusters(now))
 
 
 def _sweep_cluster(cluster: Cluster, now: datetime) -> int:

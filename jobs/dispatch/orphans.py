@@ -17,7 +17,7 @@ from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import Conflict, GatewayError, JsonObject, NotFound
 from clusters.manifests import names
 from clusters.models import Cluster, ObservedObject, ObservedPod
-from clusters.selectors.capacity import stale_cluster_ids
+from clusters.selectors.capacity import heard_clusters
 from clusters.watch.diagnose import moment
 from jobs.dispatch.view import TERMINAL
 from jobs.models import Attempt
@@ -35,8 +35,7 @@ Found = TypeVar("Found", ObservedObject, ObservedPod)
 def sweep() -> int:
     """Delete what is orphaned on every cluster that can be heard; return how many deletions were asked for."""
     now = clock.now()
-    clusters = Cluster.objects.filter(is_enabled=True).exclude(pk__in=stale_cluster_ids(now))
-    return sum(_sweep_cluster(cluster, now) for cluster in clusters)
+    return sum(_sweep_cluster(cluster, now) for cluster in heard_clusters(now))
 
 
 def _sweep_cluster(cluster: Cluster, now: datetime) -> int:

@@ -9,7 +9,7 @@ from django.conf import settings
 from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError
 from clusters.models import Cluster
-from clusters.selectors.capacity import stale_cluster_ids
+from clusters.selectors.capacity import heard_clusters
 from portal.core import clock, lease
 from quotas.models import Space
 from quotas.selectors.spaces import tenancy_of
@@ -34,8 +34,7 @@ def sync_all() -> None:
         return
     try:
         wish = wanted.everything()
-        stale = stale_cluster_ids(clock.now())
-        for cluster in Cluster.objects.filter(is_enabled=True).exclude(pk__in=stale).order_by("name"):
+        for cluster in heard_clusters(clock.now()):
             sync_one(cluster, wish)
     finally:
         lease.give_back(LEASE, token)
