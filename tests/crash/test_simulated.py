@@ -1,14 +1,18 @@
 """The crash matrix on the simulated cluster."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
+import psycopg
 import pytest
+from django.conf import settings
 
 from clusters.simulated.fleet import uniform, with_teams
 from tests.clusters_running import running_cluster
 from tests.crash import matrix
 from tests.crash.matrix import Fate, Point
 from tests.crash.site import Door, Site, running_site
+from tests.e2e.portal import DATABASE
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("crash"), pytest.mark.timeout(180)]
 
@@ -39,3 +43,19 @@ def test_a_worker_that_wakes_up_late_changes_nothing(site: Site, point: Point) -
     job = matrix.pause_at(site, point)
 
     assert len(job["attempts"]) == 1
+
+
+def test_a_cycle_paused_while_it_writes_holds_up_the_others_for_a_moment_only(site: Site) -> None:
+    options = settings.DATABASES["default"]["OPTIONS"]["options"]
+    with closing(psycopg.connect(site.portal.postgres.dsn(DATABASE), options=options)) as paused:
+        # Neither written nor undone: a paused process does nothing.
+        paused.execute(
+            "INSERT INTO core_lease (name, token, holder) VALUES ('cycle', 1, 'paused')"
+            " ON CONFLICT (name) DO UPDATE SET token = core_lease.token"
+        )
+
+        run = matrix.submit(site, run_s=site.short_s)
+
+        site.portal.until_state(run, "running", "succeeded", timeout_s=50)
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            paused.execute("SELECT 1")
