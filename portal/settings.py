@@ -155,7 +155,8 @@ STORAGES = {
 DATABASES = {"default": env.db("DATABASE_URL", default="postgres://muster@localhost/muster")}
 DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
 # The web process asks for a pool; loops and workers keep one connection each. All check it before use.
-# A process that was paused in the middle of a transaction shall not hold its locks for long: cycles wait for them.
+# A process that was paused in the middle of a transaction shall not hold its locks for long: cycles, and workers that
+# start, wait for them. The broker's connections get this, and whatever else the URL asks for, as well.
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=20s")
 DATABASE_POOL_SIZE = env.int("MUSTER_DATABASE_POOL_SIZE", default=0)
 if DATABASE_POOL_SIZE:

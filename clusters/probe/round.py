@@ -36,9 +36,14 @@ class Round:
         try:
             findings = [*self._asked(), *self.of_nodes()]
         except Unreachable:
-            write_findings(cluster=self._cluster, findings=[self.of_token()], is_whole_round=False)
+            self.write([self.of_token()], is_whole_round=False)
             raise
-        write_findings(cluster=self._cluster, findings=findings, is_whole_round=True)
+        self.write(findings, is_whole_round=True)
+
+    def write(self, findings: list[Finding], *, is_whole_round: bool) -> None:
+        """Write findings, unless the round was stopped meanwhile: the rows are those of whoever watches next."""
+        if self._pause(0):
+            write_findings(cluster=self._cluster, findings=findings, is_whole_round=is_whole_round)
 
     def of_policy(self) -> Finding:
         """Look at the policy alone. Raise Unreachable when the cluster does not answer."""

@@ -27,6 +27,7 @@ GATHER_S = 0.02
 SPACING_S = 0.25
 LONGEST_PULSE_S = 4.0
 _IDLE_S = 1.0
+_PROBER_END_S = 1.0
 _RETRY_S = 1.0
 
 
@@ -95,6 +96,8 @@ class ClusterLoop(threading.Thread):
             except Exception:  # the thread must outlive a batch that the database refuses
                 self._log.exception("mirror_error")
                 self._recover()
+        # Once stopped it writes nothing more, but it may be at it; one that waits for the cluster is not waited for.
+        self._prober.join(_PROBER_END_S)
         connection.close()
 
     def ask_for_checks(self, asked_at: datetime | None) -> None:

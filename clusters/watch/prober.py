@@ -11,7 +11,7 @@ from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import Unreachable
 from clusters.models import Cluster
 from clusters.probe.round import Round
-from clusters.services.findings import Finding, write_findings
+from clusters.services.findings import Finding
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ class Prober(threading.Thread):
     def _look_at_policy(self) -> None:
         found = self._round.of_policy()
         if found != self._told:
-            write_findings(cluster=self._cluster, findings=[found], is_whole_round=False)
+            self._round.write([found], is_whole_round=False)
             self._told = found
 
     def _pause(self, seconds: float) -> bool:

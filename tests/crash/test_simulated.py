@@ -6,6 +6,7 @@ from contextlib import closing
 import psycopg
 import pytest
 from django.conf import settings
+from psycopg.conninfo import conninfo_to_dict
 
 from clusters.simulated.fleet import uniform, with_teams
 from tests.clusters_running import running_cluster
@@ -45,14 +46,21 @@ def test_a_worker_that_wakes_up_late_changes_nothing(site: Site, point: Point) -
     assert len(job["attempts"]) == 1
 
 
-def test_a_cycle_paused_while_it_writes_holds_up_the_others_for_a_moment_only(site: Site) -> None:
-    options = settings.DATABASES["default"]["OPTIONS"]["options"]
-    with closing(psycopg.connect(site.portal.postgres.dsn(DATABASE), options=options)) as paused:
-        # Neither written nor undone: a paused process does nothing.
-        paused.execute(
-            "INSERT INTO core_lease (name, token, holder) VALUES ('cycle', 1, 'paused')"
-            " ON CONFLICT (name) DO UPDATE SET token = core_lease.token"
-        )
+# What a paused process may leave open, neither written nor undone.
+PAUSED_IN = {
+    "a cycle that writes": "INSERT INTO core_lease (name, token, holder) VALUES ('cycle', 1, 'paused')"
+    " ON CONFLICT (name) DO UPDATE SET token = core_lease.token",
+    "a worker that polls": "SELECT pgmq.read('reconcile', 10, 1)",
+}
+
+
+@pytest.mark.parametrize("statement", PAUSED_IN.values(), ids=PAUSED_IN)
+def test_a_process_paused_in_a_transaction_holds_up_the_others_for_a_moment_only(site: Site, statement: str) -> None:
+    options = conninfo_to_dict(settings.DATABASE_DSN)["options"]
+    with closing(psycopg.connect(site.portal.postgres.dsn(DATABASE), options=str(options))) as paused:
+        paused.execute(statement)
+        site.portal.kill("worker")
+        site.portal.launch("worker")
 
         run = matrix.submit(site, run_s=site.short_s)
 

@@ -7,6 +7,7 @@ portal.kill("worker")
 portal.stop()
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -169,7 +170,8 @@ class RunningPortal:
         server = psutil.Process(int((self.postgres.data_dir / "postmaster.pid").read_text().split()[0]))
         family = [server, *server.children(recursive=True)]
         for process in family:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # a backend whose client had just gone
+                process.kill()
         psutil.wait_procs(family, timeout=10)
         self.postgres.start()
 
