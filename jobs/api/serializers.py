@@ -7,14 +7,15 @@ from rest_framework import serializers
 from jobs.jobspec.checks import REPLICAS_MAX
 from jobs.models import Attempt, Job
 from jobs.scheduler.types import ReasonCode
+from jobs.selectors.proof import AWAITING_PROOF
 
 Out = serializers.Serializer[Any]
 
 
 class ReasonOut(Out):
-    """Why a job waits."""
+    """Why a job waits: to start or, when it stops, for proof that its pods are gone."""
 
-    code = serializers.ChoiceField(choices=[code.value for code in ReasonCode])
+    code = serializers.ChoiceField(choices=[*(code.value for code in ReasonCode), AWAITING_PROOF])
     message = serializers.CharField()
     numbers = serializers.DictField()
 

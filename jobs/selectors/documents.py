@@ -1,12 +1,14 @@
 """A job as REST shows it: one document of plain values, the same for lists and details."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 
 from clusters.selectors.capacity import stale_cluster_ids
 from jobs.explain.stored import sentence_of
 from jobs.models import Job
 from jobs.selectors.placement import AttemptPlace, RankPlace, places_of
+from jobs.selectors.proof import AWAITING_PROOF, awaited_by
 from portal.core import clock
 
 Document = dict[str, object]
@@ -44,7 +46,7 @@ def _document(job: Job, places: Sequence[AttemptPlace], stale: set[int]) -> Docu
         "gpus_per_worker": job.gpus_per_worker,
         "state": job.state,
         "outcome": _outcome(job),
-        "reason": _reason(job),
+        "reason": _reason(job, newest),
         "position": job.position,
         "gpus_ahead": job.gpus_ahead,
         "placement": _placement(newest) if newest else None,
@@ -81,7 +83,10 @@ def _outcome(job: Job) -> Document | None:
     }
 
 
-def _reason(job: Job) -> Document | None:
+def _reason(job: Job, place: AttemptPlace | None) -> Document | None:
+    if job.state == Job.State.STOPPING and place:
+        awaited = awaited_by(place)
+        return {"code": AWAITING_PROOF, "message": " ".join(awaited.sentences()), "numbers": asdict(awaited)}
     if not job.reason_code or job.is_final:
         return None
     return {

@@ -20,6 +20,7 @@ _HELD = JSONObject(
     gpus="gpus",
     pod_uid="pod_uid",
     node="node__name",
+    is_node_ready="node__is_ready",
     labels="node__labels",
     flavor="flavor__name",
     link="flavor__link",
@@ -32,6 +33,7 @@ class RankPlace:
 
     rank: int
     node: str
+    is_node_ready: bool
     labels: Mapping[str, str]
     gpus: int
     flavor: str
@@ -114,6 +116,7 @@ def _rank(held: Held, pods: list[ObservedPod]) -> RankPlace:
     return RankPlace(
         rank=rank,
         node=held["node"],
+        is_node_ready=held["is_node_ready"],
         labels=held["labels"],
         gpus=held["gpus"],
         flavor=held["flavor"],

@@ -12,7 +12,8 @@ from jobs.explain.reasons import level_name
 from jobs.explain.stored import sentence_of
 from jobs.models import Job
 from jobs.selectors.documents import rack_of, slowest_link_of
-from jobs.selectors.placement import AttemptPlace, RankPlace
+from jobs.selectors.placement import AttemptPlace
+from jobs.selectors.proof import awaited_by
 from portal.core import clock
 
 State = Job.State
@@ -56,7 +57,7 @@ def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
     if place is None:
         return Answer("active", str(job.get_state_display()))
     if job.state == State.STOPPING:
-        return Answer("warn", _why_stopping(job, place), (_awaited(place),))
+        return Answer("warn", _why_stopping(job, place), awaited_by(place).sentences())
     if _is_scaled_to_nothing(job):
         return Answer("neutral", _("Scaled to 0: no replica runs and no GPU is held."))
     verb = _("Runs") if job.state == State.RUNNING else _("Has its place and starts")
@@ -179,14 +180,3 @@ def _why_stopping(job: Job, place: AttemptPlace) -> str:
     code = place.attempt.stop_code
     label = str(Job.Outcome(code).label) if code in Job.Outcome.values else ""
     return " - ".join(filter(None, (label, place.attempt.stop_message))) or _("stops")
-
-
-def _awaited(place: AttemptPlace) -> str:
-    waiting = [rank for rank in place.ranks if _is_there(rank)]
-    gpus = sum(rank.gpus for rank in place.ranks)
-    numbers = {"pods": len(waiting), "gpus": gpus}
-    return _("Its %(gpus)d GPUs stay held until the cluster proves that its pods are gone (%(pods)d left).") % numbers
-
-
-def _is_there(rank: RankPlace) -> bool:
-    return bool(rank.pod) and rank.phase not in ("Succeeded", "Failed")

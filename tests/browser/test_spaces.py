@@ -91,7 +91,7 @@ def test_what_was_asked_for_is_said_beside_the_space(
     page.goto("/console/clusters/north/spaces/")
     row = page.locator("tr", has=page.locator(".m-name", has_text="vision"))
 
-    row.get_by_role("button", name="Apply again").click()
+    row.get_by_role("button", name="Apply").click()
 
     expect(page.get_by_text("It is applied within seconds")).to_be_visible()
     expect(row).to_contain_text("is being applied")

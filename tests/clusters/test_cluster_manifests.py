@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 import yaml
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from clusters.manifests import rights
 from clusters.manifests.adapters import born_pinned
@@ -25,6 +25,12 @@ def test_it_prints_the_rights_in_the_namespaces_of_all_teams(team: Team, other_t
 
 def test_a_namespace_that_is_named_stands_for_those_of_all_teams(team: Team) -> None:
     assert printed("--namespace", "lab") == rights.objects(["lab"])
+
+
+@pytest.mark.parametrize("name", ["Bad_NS", "", "-lab", "lab-", "a" * 64, "lab\n- other", "team.lab"])
+def test_a_namespace_that_kubernetes_would_refuse_is_refused_by_name(name: str) -> None:
+    with pytest.raises(CommandError, match="names no namespace"):
+        printed(f"--namespace={name}")
 
 
 def test_level_b_brings_the_policy_as_the_probe_expects_it() -> None:

@@ -139,7 +139,7 @@ def test_bad_input_is_refused_by_field_and_never_repeats_the_token(
 
     answer = api_of(admin).post("/api/v1/clusters/", body, format="json")
 
-    assert answer.status_code in (400, 422)
+    assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"].startswith(field)
     assert SECRET not in answer.content.decode()
     assert not Cluster.objects.exists()
@@ -155,7 +155,7 @@ def test_an_administrator_defines_changes_and_removes_a_flavor(api_of: Rest, adm
     make_node(make_cluster(), flavor=h100)
     refused = client.delete("/api/v1/flavors/h100/")
     assert (refused.status_code, refused.json()["code"]) == (409, "flavor_in_use")
-    assert client.post("/api/v1/flavors/", {"name": "bare"}, format="json").status_code in (400, 422)
+    assert client.post("/api/v1/flavors/", {"name": "bare"}, format="json").status_code == 422
     assert client.patch("/api/v1/flavors/h100/", {"label_key": "not a key"}, format="json").status_code == 422
 
 
@@ -179,7 +179,7 @@ def test_administrators_quarantine_a_node_over_rest(api_of: Rest, north: Cluster
     admin, node = api_of(make_user("admin", is_superuser=True)), north.nodes.get(name="n1")
     address = f"/api/v1/nodes/{node.pk}/quarantine/"
 
-    assert admin.post(address, {}, format="json").status_code == 400
+    assert admin.post(address, {}, format="json").status_code == 422
     told = admin.post(address, {"reason": "fans"}, format="json").json()
     assert (told["quarantined_by"], told["quarantine_reason"]) == ("admin", "fans")
     again = admin.post(address, {"reason": "fans"}, format="json")
@@ -211,7 +211,7 @@ def test_a_mistaken_deadline_empties_no_node(api_of: Rest, north: Cluster) -> No
     later, passed = ((clock.now() + timedelta(hours=hours)).isoformat() for hours in (2, -2))
 
     for body, status, field in (
-        ({"deadline": later}, 400, "deadline"),
+        ({"deadline": later}, 422, "deadline"),
         ({"deadline_at": passed}, 422, "deadline_at"),
         ({"deadline_at": "0001-01-01"}, 422, "deadline_at"),
     ):

@@ -1,7 +1,9 @@
 """A node fails under a run: seen at once, stopped whole, started elsewhere, and written down with what it cost."""
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from pytest_django import Settings
 
@@ -47,6 +49,29 @@ def condition(stage: Stage, node: str, kind: str, status: str) -> None:
     assert code == 200, answer
 
 
+def delete(stage: Stage, node: Node) -> Callable[[], None]:
+    """Take the node out of the cluster; what is returned makes another one of the same name."""
+    path = f"/api/v1/nodes/{node.name}"
+    body = stage.simulated.request("GET", path)[1]
+    anew = {
+        "metadata": {"name": node.name, "labels": body["metadata"]["labels"]},
+        "spec": {},
+        "status": {key: body["status"][key] for key in ("capacity", "allocatable", "conditions", "addresses")},
+    }
+    assert stage.simulated.request("DELETE", path)[0] == 200
+
+    def make_anew() -> None:
+        assert stage.simulated.request("POST", "/api/v1/nodes", anew)[0] == 201
+
+    return make_anew
+
+
+def reason_of(job: Job) -> Any:
+    """What REST says the job waits for."""
+    job.refresh_from_db()
+    return job_document(job)["reason"]
+
+
 def test_a_silent_node_is_seen_within_seconds_and_its_gang_starts_elsewhere(stage: Stage) -> None:
     job, lost = running(stage)
 
@@ -69,16 +94,27 @@ def test_a_silent_node_is_seen_within_seconds_and_its_gang_starts_elsewhere(stag
     stage.until(lambda: NodeFault.objects.get().cleared_at, "the fault is over")
 
 
+def test_a_run_that_waits_for_a_silent_node_says_who_can_end_the_wait(stage: Stage) -> None:
+    job, lost = running(stage)
+    stage.simulated.control("POST", f"/simulated/nodes/{lost.name}/fail")
+    stage.until_state(job, State.STOPPING)
+    stage.until(lambda: reason_of(job)["numbers"]["silent_nodes"] == (lost.name,), "only the silent node is awaited")
+
+    reason = reason_of(job)
+    assert reason["code"] == "awaiting_proof"
+    assert f"Node {lost.name} does not answer" in reason["message"]
+    assert "when an administrator deletes the node" in reason["message"]
+
+    make_anew = delete(stage, lost)
+    again(stage, job)
+    assert job_document(job)["reason"] is None
+    make_anew()
+
+
 def test_a_node_that_is_deleted_and_made_anew_is_another_node(stage: Stage) -> None:
     job, lost = running(stage)
-    body = stage.simulated.request("GET", f"/api/v1/nodes/{lost.name}")[1]
-    anew = {
-        "metadata": {"name": lost.name, "labels": body["metadata"]["labels"]},
-        "spec": {},
-        "status": {key: body["status"][key] for key in ("capacity", "allocatable", "conditions", "addresses")},
-    }
-    assert stage.simulated.request("DELETE", f"/api/v1/nodes/{lost.name}")[0] == 200
-    assert stage.simulated.request("POST", "/api/v1/nodes", anew)[0] == 201
+    make_anew = delete(stage, lost)
+    make_anew()
 
     second = again(stage, job)
 

@@ -1,6 +1,7 @@
 """`manage.py cluster_manifests`: what the administrator of a cluster applies before it is registered."""
 
-from argparse import ArgumentParser
+import re
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +15,8 @@ from clusters.manifests.values import Json
 from clusters.models import ResourceFlavor
 from portal.identity.selectors import team_namespaces
 
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
 
 class Command(BaseCommand):
     """Prints YAML for `kubectl apply -f -`."""
@@ -26,6 +29,7 @@ class Command(BaseCommand):
             "--namespace",
             action="append",
             default=[],
+            type=_namespace,
             metavar="NAME",
             help="a namespace of a team; repeatable. Without it: those of all teams",
         )
@@ -58,6 +62,14 @@ class Command(BaseCommand):
         # The namespaces come before the bindings in them.
         bodies = [*_first(spaces), *objects, *_rest(spaces), *policy, *_guards(options["guards"])]
         self.stdout.write(to_yaml(bodies), ending="")
+
+
+def _namespace(text: str) -> str:
+    if not _DNS_LABEL.fullmatch(text):
+        raise ArgumentTypeError(
+            f"{text!r} names no namespace: at most 63 lower-case letters, digits and hyphens inside"
+        )
+    return text
 
 
 def _guards(mode: guards.Mode | None) -> list[Json]:

@@ -27,6 +27,9 @@ def handler(exc: Exception, _context: Mapping[str, Any]) -> Response | None:
         answer = _answer(403, {"code": "not_allowed", "detail": str(exc) or _("You may not do this.")})
     elif isinstance(exc, ValidationError):
         answer = _answer(422, _invalid(list(_model_errors(exc))))
+    elif isinstance(exc, exceptions.ValidationError):
+        # As the rules of the services answer: whoever calls need not know which of the two refused a value.
+        answer = _answer(422, _invalid(list(_flat(exc.detail))))
     elif isinstance(exc, exceptions.APIException):
         answer = _answer(exc.status_code, _api_problem(exc))
         _add_headers(answer, exc)
@@ -70,8 +73,6 @@ def _domain_problem(exc: DomainError) -> Problem:
 
 
 def _api_problem(exc: exceptions.APIException) -> Problem:
-    if isinstance(exc, exceptions.ValidationError):
-        return _invalid(list(_flat(exc.detail)))
     code = exc.detail.code if isinstance(exc.detail, exceptions.ErrorDetail) else exc.default_code
     return {"code": code, "detail": str(exc.detail)}
 

@@ -113,7 +113,7 @@ def test_an_error_that_nobody_foresaw_is_not_hidden() -> None:
 
 def test_wrong_shape_names_the_path_of_each_field() -> None:
     response = APIClient().post("/takes/", {"name": "long", "parts": [{"x": 1}, {"x": 0}]}, format="json")
-    problem = problem_of(response, 400)
+    problem = problem_of(response, 422)
     assert [(error["field"], error["code"]) for error in problem["errors"]] == [
         ("name", "max_length"),
         ("parts.1.x", "min_value"),
@@ -124,7 +124,6 @@ def test_wrong_shape_names_the_path_of_each_field() -> None:
     ("body", "content_type"),
     [
         (b"{", "application/json"),
-        (b"", "application/json"),
         (b"\xff\xfe", "application/json"),
         (b'{"name": NaN}', "application/json"),
         (b'{"name": "\\u0000"}', "application/json"),
@@ -132,14 +131,16 @@ def test_wrong_shape_names_the_path_of_each_field() -> None:
         (b"[" * 100_000, "application/json"),
         (b'{"name": ' + b"9" * 10_000 + b"}", "application/json"),
         (b"{}", "application/json; charset=utf-32"),
-        (b"{}", "application/json; charset=nonsense"),
         (b"{}", "application/json; charset=base64"),
-        (b'"text"', "application/json"),
-        (b"null", "application/json"),
     ],
 )
 def test_a_body_that_is_no_json_is_a_400(body: Any, content_type: str) -> None:
     problem_of(APIClient().generic("POST", "/takes/", body, content_type=content_type), 400)
+
+
+@pytest.mark.parametrize("body", [b"", b'"text"', b"null", b"[]", b"{}"])
+def test_json_of_the_wrong_shape_is_a_422(body: Any) -> None:
+    problem_of(APIClient().generic("POST", "/takes/", body, content_type="application/json"), 422)
 
 
 def test_other_ways_to_ask_wrongly_are_problems_too() -> None:

@@ -69,7 +69,9 @@ def test_a_wrong_name_or_life_makes_no_token(
     assert browser_of(alice).post(PAGE, wrong).status_code == 422
     assert not ApiToken.objects.exists()
     if "days" in wrong:
-        assert api_of(alice).post("/api/v1/tokens/", wrong, format="json").status_code == 400
+        # The body with a NUL is refused as a whole, before any field is looked at.
+        status = 400 if "\x00" in str(wrong["name"]) else 422
+        assert api_of(alice).post("/api/v1/tokens/", wrong, format="json").status_code == status
 
 
 @pytest.mark.parametrize(
