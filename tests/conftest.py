@@ -10,17 +10,25 @@ from rest_framework.test import APIClient
 
 from portal.identity.models import ApiToken, Membership, Team, User
 from tests.factories import make_membership, make_team, make_user
+from tests.kube.build import VERSIONS
 from tests.kube.fixtures import kube_plane as kube_plane
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch between the everyday suite and the one on a real control plane."""
     parser.addoption("--kube", action="store_true", help="run the tests on a real Kubernetes control plane, no others")
+    parser.addoption("--kube-version", choices=sorted(VERSIONS), default="1.36", help="of that (default 1.36)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep one of the two suites: a real control plane must be built first, which takes minutes."""
-    wanted = bool(config.getoption("--kube"))
+    version = str(config.getoption("--kube-version"))
+    for item in items:
+        needed = item.get_closest_marker("kubernetes")
+        if needed and version not in needed.args:
+            reason = f"needs Kubernetes {' or '.join(needed.args)}: ./run test --kube --kube-version {needed.args[0]}"
+            item.add_marker(pytest.mark.skip(reason=reason))
+    wanted: bool = config.getoption("--kube")
     others = [item for item in items if (item.get_closest_marker("kube") is not None) != wanted]
     if others:
         config.hook.pytest_deselected(items=others)

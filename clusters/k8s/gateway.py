@@ -26,6 +26,7 @@ _PATHS: Mapping[str, tuple[str, bool]] = {
     "deployments": ("/apis/apps/v1", True),
     "statefulsets": ("/apis/apps/v1", True),
     "replicasets": ("/apis/apps/v1", True),
+    "podgroups": ("/apis/scheduling.k8s.io/v1beta1", True),
     "priorityclasses": ("/apis/scheduling.k8s.io/v1", False),
     "serviceaccounts": ("/api/v1", True),
     "resourcequotas": ("/api/v1", True),
@@ -67,6 +68,10 @@ class Gateway:
     def create(self, kind: str, namespace: str, body: JsonObject) -> JsonObject:
         """Create the object and return it as stored."""
         return self._client.call("POST", _path(kind, namespace), body=body)
+
+    def rehearse(self, kind: str, namespace: str, body: JsonObject) -> JsonObject:
+        """Return the object as it would be stored, all checks of the server made; nothing is created."""
+        return self._client.call("POST", _path(kind, namespace), query={"dryRun": "All"}, body=body)
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject:
         """Return one object as it is now."""

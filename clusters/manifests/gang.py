@@ -1,7 +1,7 @@
 """Training: what an attempt is made of. Mostly one Indexed Job, suspended and gated, with a headless Service."""
 
 from clusters.manifests import names, pods, ranks, solo, stateful
-from clusters.manifests.adapters import born_pinned, gates
+from clusters.manifests.adapters import born_pinned, gates, pod_group
 from clusters.manifests.hashing import with_spec_hash
 from clusters.manifests.values import GangValues, Json, SetValues
 
@@ -15,6 +15,7 @@ def objects(values: GangValues) -> list[Json]:
     return [
         job(values),
         *([service(values)] if values.is_gang else []),
+        *([group(values)] if values.is_grouped else []),
         *(job_of_set(values, each) for each in values.sets),
     ]
 
@@ -47,6 +48,12 @@ def service(values: GangValues) -> Json:
     return ranks.service(values, {names.label(identity.domain, key): value for key, value in keys.items()})
 
 
+def group(values: GangValues) -> Json:
+    """The PodGroup of the pods of all sets, which has the name of their Job."""
+    size = values.workers + sum(each.count for each in values.sets)
+    return pod_group.group(ranks.metadata(values), size=size, priority_class_name=values.pod.priority_class_name)
+
+
 def job_of_set(values: GangValues, pod_set: SetValues) -> Json:
     """The Job of further pods. It goes with the workers' Job, which owns it, and fails with its first pod."""
     identity = values.identity
@@ -65,13 +72,16 @@ def job_of_set(values: GangValues, pod_set: SetValues) -> Json:
         **_failure_policy(values),
         "template": {
             "metadata": {"labels": labels},
-            "spec": gates.gated(
-                {
-                    "subdomain": identity.name,
-                    "restartPolicy": "Never",
-                    **pods.pod_spec(pod_set.pod, identity.domain, env=hosts, main={}),
-                },
-                identity.domain,
+            "spec": _member(
+                values,
+                gates.gated(
+                    {
+                        "subdomain": identity.name,
+                        "restartPolicy": "Never",
+                        **pods.pod_spec(pod_set.pod, identity.domain, env=hosts, main={}),
+                    },
+                    identity.domain,
+                ),
             ),
         },
     }
@@ -81,10 +91,15 @@ def job_of_set(values: GangValues, pod_set: SetValues) -> Json:
 
 
 def _template(values: GangValues) -> Json:
-    template: Json = {"metadata": {"labels": ranks.labels(values)}, "spec": _pod_spec(values)}
+    spec = _member(values, _pod_spec(values))
+    template: Json = {"metadata": {"labels": ranks.labels(values)}, "spec": spec}
     if values.is_born_pinned:
         return born_pinned.with_plan(template, values.plan, values.identity.domain)
     return template
+
+
+def _member(values: GangValues, pod_spec: Json) -> Json:
+    return pod_group.grouped(pod_spec, values.identity.name) if values.is_grouped else pod_spec
 
 
 def _failure_policy(values: GangValues) -> Json:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clusters.manifests.adapters import born_pinned
+from clusters.manifests.adapters import born_pinned, pod_group
 from clusters.manifests.values import Json
 
 RBAC = "rbac.authorization.k8s.io"
@@ -20,6 +20,7 @@ NAMESPACE = "muster-system"
 READER_ROLE = "muster-reader"
 TEAM_ROLE = "muster-team"
 POLICY_ROLE = "muster-policy"
+GROUPS_ROLE = "muster-groups"
 RENEWAL_ROLE = "muster-token"
 SPACES_ROLE = "muster-spaces"
 SPACE_ROLE = "muster-space"
@@ -90,6 +91,8 @@ POLICY = tuple(
     Right("admissionregistration.k8s.io", (kind,), ("get",), names=(born_pinned.NAME,))
     for kind in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 )
+# In the namespace of each team, only where the cluster's scheduler binds gangs whole: each goes with the Job it is of.
+IN_GROUPS = (Right("scheduling.k8s.io", (pod_group.RESOURCE,), ("create", "get")),)
 
 # Only where the portal looks after the spaces of teams: to see them all, each kind in one list.
 SPACES = (
@@ -124,11 +127,15 @@ def renewal(account: str = ACCOUNT) -> Right:
     return Right("", ("serviceaccounts/token",), ("create",), names=(account,))
 
 
-def objects(namespaces: Iterable[str] = (), *, with_policy: bool = False, with_renewal: bool = False) -> list[Json]:
+def objects(
+    namespaces: Iterable[str] = (), *, with_policy: bool = False, with_renewal: bool = False, with_groups: bool = False
+) -> list[Json]:
     """What a cluster's administrator creates, in this order; `namespaces` are those of teams, and exist already.
 
-    `with_policy` adds the right to look at the policy that pins pods, `with_renewal` the one to renew our own token.
+    `with_policy` adds the right to look at the policy that pins pods, `with_renewal` the one to renew our own token,
+    `with_groups` the one to make PodGroups.
     """
+    teams = list(namespaces)
     policy = _everywhere(POLICY_ROLE, POLICY) if with_policy else []
     renewing = _role_of_our_own(RENEWAL_ROLE, [renewal()]) if with_renewal else []
     return [
@@ -138,8 +145,14 @@ def objects(namespaces: Iterable[str] = (), *, with_policy: bool = False, with_r
         *_everywhere(READER_ROLE, EVERYWHERE, urls=("/version", "/readyz")),
         *policy,
         *renewing,
-        *(team_binding(namespace) for namespace in namespaces),
+        *(team_binding(namespace) for namespace in teams),
+        *(for_groups(teams) if with_groups else ()),
     ]
+
+
+def for_groups(namespaces: Iterable[str]) -> list[Json]:
+    """What lets the portal make PodGroups in the namespaces of teams."""
+    return [_cluster_role(GROUPS_ROLE, IN_GROUPS), *(_binding(GROUPS_ROLE, each) for each in namespaces)]
 
 
 def for_spaces(namespaces: Sequence[str], rungs: Iterable[str]) -> list[Json]:

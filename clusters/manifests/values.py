@@ -152,7 +152,7 @@ class SetValues:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangValues:
     """A training attempt. `plan` names the node of each rank: for people who read the Job and, where
-    `is_born_pinned`, for the policy that pins each pod at its creation.
+    `is_born_pinned`, for the policy that pins each pod at its creation. Where `is_grouped` they are bound all or none.
 
     `is_gang` holds also for a gang that starts with one worker only: its program expects a rendezvous. A gang
     fails and starts again as a whole, so `restart_policy` and `backoff_limit` count for the others. `workload` "pod"
@@ -171,6 +171,7 @@ class GangValues:
     labels: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     is_born_pinned: bool = False
+    is_grouped: bool = False
     workload: TrainingObject = "job"
     sets: tuple[SetValues, ...] = ()
     checkpoint: CheckpointValues | None = None

@@ -34,6 +34,8 @@ class Cluster(TimestampedModel):
     kubernetes_version = models.CharField(max_length=60, blank=True)
     # What the last probe found that the cluster can do. Wrong is safe: pods without their policy keep their gate.
     dispatch = models.CharField(max_length=12, choices=Dispatch, default=Dispatch.GATES)
+    # Whether its scheduler binds all pods of a PodGroup or none, and lets us make one (level L1, on top of the above).
+    has_pod_groups = models.BooleanField(default=False)
     # The last time that any answer or watch event came; older than MUSTER_STALE_AFTER_S means stale.
     heard_at = models.DateTimeField(null=True)
     # The last complete list of nodes and pods; null until the first one: nothing is placed before it.

@@ -35,7 +35,7 @@ class Life:
 def rights(gateway: Gateway, namespaces: Iterable[str]) -> Finding:
     """Ask the cluster about every single right of the one list."""
     missing = sorted(_missing(gateway, tuple(namespaces)))
-    numbers: dict[str, object] = {"user": gateway.user_name(), "missing": [_row(act) for act in missing]}
+    numbers: dict[str, object] = {"user": gateway.user_name(), "missing": [row_of(act) for act in missing]}
     return Finding("rights", Severity.PROBLEM if missing else Severity.OK, numbers)
 
 
@@ -98,7 +98,8 @@ def _missing(gateway: Gateway, namespaces: Collection[str]) -> Iterator[Act]:
                 yield from (each for each in here if not gateway.may(each.attributes()))
 
 
-def _row(act: Act) -> list[str]:
+def row_of(act: Act) -> list[str]:
+    """Return an act as a finding keeps it."""
     return [act.namespace, act.group, act.resource, act.verb, *([act.name] if act.name else [])]
 
 

@@ -7,6 +7,7 @@ from clusters.manifests.rights import POLICY, Act, grants, renewal, service_acco
 from clusters.manifests.text import to_yaml
 from clusters.manifests.values import Json
 from clusters.models import ClusterFinding
+from clusters.services.findings import GROUPS
 
 
 def yaml_for(finding: ClusterFinding) -> str:
@@ -18,6 +19,8 @@ def _objects(finding: ClusterFinding) -> list[Json]:
     user = str(finding.numbers.get("user") or "")
     kind = finding.numbers.get("is")
     if finding.code == "rights":
+        return grants((Act(*row) for row in finding.numbers.get("missing") or ()), user)
+    if finding.code == GROUPS and kind == "forbidden":
         return grants((Act(*row) for row in finding.numbers.get("missing") or ()), user)
     if finding.code == "policy" and kind in ("missing", "altered", "forbidden"):
         looks = [act for right in POLICY for act in right.acts()] if kind == "forbidden" else []

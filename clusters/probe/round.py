@@ -1,6 +1,6 @@
 """One round of checks of one cluster: ask, judge, write. Nothing is asked of a cluster inside a transaction."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from django.conf import settings
 
@@ -9,7 +9,8 @@ from clusters.k8s.values import GatewayError, Unreachable
 from clusters.models import Cluster, Node, ResourceFlavor, Severity
 from clusters.probe import access, policy, renewal, server, supply
 from clusters.probe.canary import Canary, Pause
-from clusters.services.findings import POLICY, Finding, write_findings
+from clusters.probe.groups import Groups
+from clusters.services.findings import GROUPS, POLICY, Finding, write_findings
 from portal.core import clock
 from portal.identity.selectors import team_namespaces
 
@@ -89,19 +90,20 @@ class Round:
         yield _checked("rights", lambda: access.rights(self._gateway, namespaces))
         yield _checked("token", self._token)
         yield self.of_policy()
-        yield from self._groups()
+        yield from self._engines(namespaces)
         canary = Canary(self._gateway, self._domain, settings.MUSTER_INSTALLATION, self._pause)
         yield _checked("canary", lambda: canary.fly(namespaces))
 
-    def _groups(self) -> Iterator[Finding]:
+    def _engines(self, namespaces: Collection[str]) -> Iterator[Finding]:
         try:
             known = self._gateway.group_versions()
         except Unreachable:
             raise
         except GatewayError as error:
-            yield from (_unknown(code, error) for code in ("native_gangs", "engines"))
+            yield from (_unknown(code, error) for code in (GROUPS, "engines"))
             return
-        yield server.native_gangs(known)
+        groups = Groups(self._gateway, self._domain, settings.MUSTER_INSTALLATION)
+        yield _checked(GROUPS, lambda: groups.look(known, namespaces))
         yield server.engines(known)
 
     def _clock(self) -> Finding:

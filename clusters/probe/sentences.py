@@ -263,8 +263,31 @@ def _taint(numbers: Numbers) -> Told:
 
 
 def _native_gangs(numbers: Numbers) -> Told:
-    if numbers.get("is_offered"):
-        return Told(_("The scheduler of the cluster can bind a gang whole or not at all (PodGroup)."))
+    kind = numbers.get("is")
+    if kind == "ready":
+        return Told(_("The cluster's own scheduler binds a gang whole or not at all: each gang is a PodGroup."))
+    if kind == "dropped":
+        return Told(
+            _("The cluster knows PodGroups and does not heed them; the portal starts gangs whole by itself."),
+            advice=_(
+                "Set the feature gate GenericWorkload on the API server, the controller manager and the scheduler, "
+                "and the scheduler binds a gang whole or not at all."
+            ),
+        )
+    if kind == "forbidden":
+        return Told(
+            _("The cluster binds gangs whole, and the account may not ask for it: it may not make PodGroups."),
+            (*_user(numbers), *_grouped(numbers.get("missing") or [])),
+            _("The portal starts gangs whole by itself until then. Let the cluster's administrator apply this:"),
+        )
+    if kind == "refused":
+        return Told(
+            _("The cluster refused a PodGroup, so none is made until all is checked again."),
+            (str(numbers.get("text") or ""),),
+            _("Choose Check again: it says what is missing."),
+        )
+    if kind == "no_namespace":
+        return Told(_("Whether the cluster binds gangs whole is tried in the namespace of a team: there is none yet."))
     return Told(_("The cluster has no PodGroups of its own; the portal starts gangs whole by itself."))
 
 

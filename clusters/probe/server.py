@@ -9,7 +9,6 @@ from clusters.models import Severity
 from clusters.services.findings import Finding
 
 MOST_SKEW_S = 5.0
-NATIVE_GANGS = "scheduling.k8s.io/v1beta1"
 # API group -> the engine that brings it.
 ENGINES = {"kueue.x-k8s.io": "Kueue", "scheduling.volcano.sh": "Volcano", "scheduling.run.ai": "KAI"}
 
@@ -38,11 +37,6 @@ def clock_skew(told: str, before: datetime, after: datetime) -> Finding:
     skew_s = late if late > 0 else min(early, 0.0)
     severity = Severity.WARNING if abs(skew_s) > MOST_SKEW_S else Severity.OK
     return Finding("clock", severity, {"seconds": round(skew_s), "most": round(MOST_SKEW_S)})
-
-
-def native_gangs(group_versions: Collection[str]) -> Finding:
-    """Tell whether the scheduler of the cluster itself can bind all pods of a gang or none."""
-    return Finding("native_gangs", Severity.OK, {"is_offered": NATIVE_GANGS in group_versions})
 
 
 def engines(group_versions: Collection[str]) -> Finding:

@@ -17,6 +17,7 @@ from portal.core.publish import publish
 POLICY = "policy"
 SPACES = "spaces"
 GUARDS = "guards"
+GROUPS = "native_gangs"
 # Found by others than the probe: its round does not drop them.
 _OF_OTHERS = frozenset({SPACES, GUARDS})
 
@@ -32,10 +33,10 @@ class Finding:
 
 @transaction.atomic
 def write_findings(*, cluster: Cluster, findings: Iterable[Finding], is_whole_round: bool) -> None:
-    """Write what changed, and let gangs be born pinned where the policy for it is in place.
+    """Write what changed, and let gangs be born pinned, and bound whole by the cluster itself, where it can do that.
 
-    A whole round also drops what no check says any more. A policy that could not be looked at changes nothing: what
-    was true of it a minute ago is the best that is known.
+    A whole round also drops what no check says any more. What could not be looked at changes nothing: what was true of
+    it a minute ago is the best that is known.
     """
     now = clock.now()
     by_code = {finding.code: finding for finding in findings}
@@ -49,8 +50,10 @@ def write_findings(*, cluster: Cluster, findings: Iterable[Finding], is_whole_ro
         ClusterFinding.objects.filter(cluster=cluster, code__in=gone).delete()
     if is_whole_round:
         Cluster.objects.filter(pk=cluster.pk).update(probed_at=now)
-    switched = POLICY in by_code and _switch(cluster, by_code[POLICY])
-    if news or gone or switched or is_whole_round:
+    switched = [
+        switch(cluster, by_code[code]) for code, switch in ((POLICY, _switch), (GROUPS, _regroup)) if code in by_code
+    ]
+    if news or gone or any(switched) or is_whole_round:
         publish(f"cluster:{cluster.pk}", cluster.name)
 
 
@@ -110,4 +113,16 @@ def _switch(cluster: Cluster, policy: Finding) -> bool:
     why = str(policy.numbers.get("is") or "")
     after = {"dispatch": str(wanted), "policy": why}
     record(SYSTEM, "cluster.dispatch_changed", target_of(cluster), before={"dispatch": str(other)}, after=after)
+    return True
+
+
+def _regroup(cluster: Cluster, groups: Finding) -> bool:
+    """Make PodGroups where the cluster binds them whole. Wrong is safe: an attempt that gets none starts over."""
+    if groups.severity == Severity.UNKNOWN:
+        return False
+    wanted = groups.numbers.get("is") == "ready"
+    if not Cluster.objects.filter(pk=cluster.pk, has_pod_groups=not wanted).update(has_pod_groups=wanted):
+        return False
+    after = {"pod_groups": wanted, "why": str(groups.numbers.get("is") or "")}
+    record(SYSTEM, "cluster.grouping_changed", target_of(cluster), before={"pod_groups": not wanted}, after=after)
     return True

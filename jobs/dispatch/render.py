@@ -20,6 +20,7 @@ _KINDS: Mapping[str, str] = {
     "StatefulSet": "statefulsets",
     "Deployment": "deployments",
     "Service": "services",
+    "PodGroup": "podgroups",
 }
 
 
@@ -87,6 +88,7 @@ def _place(job: Job, attempt: Attempt, nodes: Sequence[str]) -> Place:
         workers=attempt.workers,
         plan=tuple(nodes),
         is_born_pinned=attempt.dispatch == Dispatch.BORN_PINNED,
+        is_grouped=attempt.is_grouped,
         restarts=attempt.number - 1,
         start_s=int(limits.GATHER_S + limits.START_S),
         node_labels=_node_labels(job.flavor_ids),

@@ -10,8 +10,10 @@ from django.db import transaction
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import AlreadyExists, GatewayError, Invalid, JsonObject, NotFound, Refused, RightMissing
 from clusters.manifests import names, patches
+from clusters.manifests.adapters import pod_group
 from clusters.manifests.patches import NotGatedError
-from clusters.models import Dispatch, NodeAccelerator, ObservedPod
+from clusters.models import Dispatch, NodeAccelerator, ObservedPod, Severity
+from clusters.services.findings import GROUPS, Finding, write_findings
 from jobs import transitions
 from jobs.dispatch import limits, render, run, sets, stop
 from jobs.dispatch.progress import advance
@@ -23,6 +25,8 @@ from jobs.transitions import Event
 Step = Attempt.Step
 # How the scheduler's complaints about a volume claim are told from those about nodes.
 CLAIM = "persistentvolumeclaim"
+# How it begins where no node was good enough, and not only other pods of a group.
+NO_NODE = re.compile(r"0/\d+ nodes are available")
 # How it says which resource a node has too little of.
 INSUFFICIENT = re.compile(r"Insufficient (\S+)")
 # Enough to hide a server's latency, few enough for its priority and fairness.
@@ -58,8 +62,18 @@ def attach(view: View, gateway: Gateway) -> None:
             if not _is_owned(found, view.attempt.object_uid):  # else made by an earlier try of this same step
                 return stop.begin(view, stop.again(f"another object of {kind} has this name"))
         except (Refused, Invalid, NotFound) as refusal:
+            if kind == pod_group.RESOURCE and isinstance(refusal, RightMissing | NotFound):
+                return _ungrouped(view, refusal)
             return _refused(view, gateway, refusal)
     return advance(view, step=Step.ATTACHED, due_s=0)
+
+
+def _ungrouped(view: View, refusal: GatewayError) -> None:
+    """The cluster takes no PodGroups any more, or not there: it starts over without, until a check finds better."""
+    text = str(refusal)
+    finding = Finding(GROUPS, Severity.WARNING, {"is": "refused", "text": text[:300]})
+    write_findings(cluster=view.cluster, findings=[finding], is_whole_round=False)
+    return stop.begin(view, stop.again(f"the cluster does not take the gang as a PodGroup: {text}"))
 
 
 def open_gate(view: View, gateway: Gateway) -> None:
@@ -205,7 +219,8 @@ def begin_running(view: View) -> None:
 def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> None:
     unbound = [pod for pod in view.present if not pod.node_name]
     if unbound and view.step_age_s >= limits.BIND_S:
-        return stop.begin(view, _why_unbound(view, unbound[0], planned[unbound[0].rank]))
+        pod = _first_told(unbound)
+        return stop.begin(view, _why_unbound(view, pod, planned[pod.rank]))
     if (pulling := failed_pull(view.present)) and view.step_age_s >= limits.PULL_GRACE_S:
         return stop.begin(view, Cause(code=Job.Outcome.IMAGE_PULL, message=pulling.message, rank=pulling.rank))
     if view.step_age_s >= limits.START_S:
@@ -227,7 +242,13 @@ def _why_unbound(view: View, pod: ObservedPod, row: Allocation) -> Cause:
     if resource := _short_everywhere(view, pod):
         message = f"{resource} is short on each of {limits.SHORT_TRIES} nodes that were tried: {pod.message}"
         return Cause(code=Job.Outcome.REFUSED, message=message, rank=pod.rank)
-    return stop.again(pod.message or "not bound", node=row.node)
+    is_told = not view.attempt.is_grouped or NO_NODE.match(pod.message)
+    return stop.again(pod.message or "not bound", node=row.node if is_told else None)
+
+
+def _first_told(unbound: Sequence[ObservedPod]) -> ObservedPod:
+    """The pod that holds the others up. Of a PodGroup all wait for it, and only say that they do."""
+    return next((pod for pod in unbound if pod.foreign_gates or NO_NODE.match(pod.message)), unbound[0])
 
 
 def _short_everywhere(view: View, pod: ObservedPod) -> str:

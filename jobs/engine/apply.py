@@ -85,6 +85,7 @@ def _start(cycle: Cycle, loaded: Loaded, job: Job, admission: Admission) -> bool
         object_name=f"{PREFIX}-{job.uid}-a{number}",
         # Pods are pinned at their birth by the index that the Job controller gives them.
         dispatch=loaded.dispatches[admission.placement.cluster] if _is_one_job(job) else Dispatch.GATES,
+        is_grouped=loaded.groupings[admission.placement.cluster],
         workers=admission.workers,
         level=admission.placement.level,
         resource_name=loaded.resource_names[admission.placement.flavor],

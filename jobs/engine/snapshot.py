@@ -40,6 +40,8 @@ class Loaded:
     snapshot: Snapshot
     cluster_ids: tuple[int, ...]
     dispatches: tuple[str, ...]
+    # Whether the cluster of the same index binds PodGroups whole.
+    groupings: tuple[bool, ...]
     flavor_ids: tuple[int, ...]
     resource_names: tuple[str, ...]
     links: tuple[str, ...]
@@ -102,6 +104,7 @@ def _load() -> Loaded:
         snapshot=snapshot,
         cluster_ids=tuple(cluster_index),
         dispatches=tuple(cluster.dispatch for cluster in clusters),
+        groupings=tuple(cluster.has_pod_groups for cluster in clusters),
         flavor_ids=tuple(flavor_index),
         resource_names=resource_names,
         links=tuple(flavor.link for flavor in flavors),

@@ -140,6 +140,7 @@ def _objects(found: Preview, request: Request, workers: int) -> list[JsonObject]
         namespace=request.team.namespace,
         object_name=f"m-{PREVIEW_UID}-a1",
         dispatch=_dispatch(found, request),
+        is_grouped=found.admission is not None and found.loaded.groupings[found.admission.placement.cluster],
         workers=workers,
         resource_name=found.loaded.resource_names[flavor] if flavor != NO_FLAVOR else "nvidia.com/gpu",
     )

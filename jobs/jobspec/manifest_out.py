@@ -28,9 +28,10 @@ GRACE_S = 120
 class Place:
     """What the decision and the cluster add: the device's resource name, the workers that start, their nodes.
 
-    `plan` has one node name per rank, by which a policy pins the pods where `is_born_pinned`; `restarts` counts the
-    attempts before this one, `code_image` is an image with git and a shell. `start_s` is how long the start may take
-    once the object was opened, `node_labels` what the wished GPU types are called on nodes.
+    `plan` has one node name per rank, by which a policy pins the pods where `is_born_pinned`; where `is_grouped` the
+    cluster's scheduler binds all pods of a gang of Jobs or none. `restarts` counts the attempts before this one,
+    `code_image` is an image with git and a shell. `start_s` is how long the start may take once the object was opened,
+    `node_labels` what the wished GPU types are called on nodes.
     """
 
     accelerator_resource: str
@@ -38,6 +39,7 @@ class Place:
     workers: int = 1
     plan: tuple[str, ...] = ()
     is_born_pinned: bool = False
+    is_grouped: bool = False
     restarts: int = 0
     grace_s: int = GRACE_S
     priority_class_name: str | None = None
@@ -61,6 +63,8 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         labels=spec.labels,
         plan=place.plan,
         is_born_pinned=place.is_born_pinned,
+        # What is no Job starts its pods again by itself, one by one.
+        is_grouped=place.is_grouped and spec.is_gang and spec.workload == "job",
         sets=_sets(spec, place),
         workload="job" if spec.workload == "deployment" else spec.workload,
         checkpoint=_checkpoint(spec, place),

@@ -34,6 +34,8 @@ class Attempt(TimestampedModel):
     object_uid = models.CharField(max_length=64, blank=True)
     # As its cluster was when the place was decided: every try of a step renders the same objects.
     dispatch = models.CharField(max_length=12, choices=Dispatch, default=Dispatch.GATES)
+    # The same: whether a gang of Jobs is a PodGroup, of which the cluster's own scheduler binds all pods or none.
+    is_grouped = models.BooleanField(default=False)
     workers = models.PositiveIntegerField()
     # The lowest topology level whose one domain holds all ranks.
     level = models.CharField(max_length=20, blank=True)

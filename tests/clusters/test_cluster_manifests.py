@@ -33,6 +33,12 @@ def test_a_namespace_that_kubernetes_would_refuse_is_refused_by_name(name: str) 
         printed(f"--namespace={name}")
 
 
+def test_pod_groups_bring_the_right_to_make_them_in_each_namespace(team: Team, other_team: Team) -> None:
+    namespaces = [team.namespace, other_team.namespace]
+
+    assert printed("--pod-groups") == rights.objects(namespaces, with_groups=True)
+
+
 def test_level_b_brings_the_policy_as_the_probe_expects_it() -> None:
     bodies = printed("--level", "B", "--renew-token")
 

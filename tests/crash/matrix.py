@@ -40,6 +40,8 @@ JOB_PATH = r"/jobs/m-[a-z0-9]+-a1$"
 PODS_PATH = r"/namespaces/team-vision/pods\?"
 CREATE = Point("S1 create", "POST", r"/namespaces/team-vision/jobs$")
 ATTACH = Point("S2 attach", "POST", r"/namespaces/team-vision/services$")
+# Only where the cluster binds gangs whole.
+GROUP = Point("S2 group", "POST", r"/namespaces/team-vision/podgroups$")
 OPEN = Point("S3 open", "PATCH", JOB_PATH)
 LOOK = Point("S5 look", "GET", PODS_PATH)
 FIRST_RELEASE = Point("S5 first release", "PATCH", r"/pods/")

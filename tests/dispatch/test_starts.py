@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from clusters.models import Dispatch, Node
-from jobs.dispatch import limits, reconcile
+from clusters.models import Cluster, Dispatch, Node, ObservedPod
+from jobs.dispatch import limits, reconcile, start
 from jobs.dispatch.progress import advance
 from jobs.engine import cycle
 from jobs.models import Attempt, Job
@@ -65,6 +65,35 @@ def test_nothing_is_opened_for_pods_without_gate_when_a_node_of_the_plan_was_clo
     attempt.refresh_from_db()
     assert attempt.step == Step.STOPPING
     assert stage.pods() == []
+
+
+def test_a_cluster_that_takes_no_group_any_more_gets_the_gang_without_and_says_why(stage: Stage) -> None:
+    # The simulated cluster has no PodGroups: it is as if somebody had switched them off since the checks.
+    job, attempt = placed(stage)
+    Attempt.objects.filter(pk=attempt.pk).update(is_grouped=True)
+    Cluster.objects.update(has_pod_groups=True)
+
+    stage.until_state(job, State.RUNNING)
+
+    first, second = job.attempts.order_by("number")
+    assert (first.is_grouped, second.is_grouped) == (True, False)
+    assert "does not take the gang as a PodGroup" in first.stop_message
+    assert not stage.was_bound(first)
+    assert job.exclusions == []
+    cluster = Cluster.objects.get()
+    assert not cluster.has_pod_groups
+    assert cluster.findings.get(code="native_gangs").numbers["is"] == "refused"
+
+
+def test_of_a_group_the_pod_that_no_node_was_good_for_is_the_one_to_blame() -> None:
+    waits = ObservedPod(
+        rank=0,
+        message="minCount (2) cannot be satisfied: 0 scheduled, 1 remaining, preemption: 0/16 nodes are available",
+    )
+    blamed = ObservedPod(rank=1, message="0/16 nodes are available: 1 Insufficient nvidia.com/gpu.")
+
+    assert start._first_told([waits, blamed]) is blamed
+    assert start._first_told([waits]) is waits
 
 
 @pytest.mark.parametrize("kind", ["Job", "Service"])

@@ -54,6 +54,16 @@ def test_a_gang_is_dispatched_as_its_cluster_can_and_a_service_by_gates(fleet: F
     assert service.attempts.get().dispatch == Dispatch.GATES
 
 
+def test_an_attempt_keeps_whether_its_cluster_bound_gangs_whole_when_its_place_was_decided(fleet: Fleet) -> None:
+    Cluster.objects.update(has_pod_groups=True)
+    gang = fleet.job(workers=2)
+
+    cycle.run_once()
+    Cluster.objects.update(has_pod_groups=False)
+
+    assert gang.attempts.get().is_grouped
+
+
 def test_a_gang_that_does_not_fit_holds_nothing_and_says_why(fleet: Fleet) -> None:
     job = fleet.job(workers=3, gpus_per_worker=8, topology_mode="require", topology_level="rack")
     fleet.job(workers=1, gpus_per_worker=8)

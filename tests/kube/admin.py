@@ -36,6 +36,7 @@ PATHS = {
         "validatingadmissionpolicybindings",
         False,
     ),
+    "PodGroup": ("/apis/scheduling.k8s.io/v1beta1", "podgroups", True),
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses", False),
     "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles", False),
     "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),

@@ -8,7 +8,7 @@ from tests.kube.plane import ControlPlane, running_plane
 
 
 @pytest.fixture(scope="session")
-def kube_plane() -> Iterator[ControlPlane]:
+def kube_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A real control plane with sixteen GPU nodes; pods that may end do so after twenty seconds."""
-    with running_plane() as plane:
+    with running_plane(version=str(request.config.getoption("--kube-version"))) as plane:
         yield plane

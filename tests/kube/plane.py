@@ -42,6 +42,9 @@ PRINTED = "2026-01-01T00:00:00.000000000Z stdout F KWOK runs no program: each of
 _STOP_S = 10.0
 _START_S = 60.0
 _LEASE_S = 40
+# By version: what a cluster has to switch on to bind gangs whole. On all parts, and the API at the server.
+GATES = {"1.37": "GenericWorkload=true"}
+APIS = {"1.37": "scheduling.k8s.io/v1beta1=true"}
 # The defaults (20 a second) would let a gang of 512 wait for half a minute.
 _QPS, _BURST = 1_000, 2_000
 
@@ -58,6 +61,8 @@ class ControlPlane:
     ) -> None:
         self.name, self.version, self.folder = name, version, folder
         self._nodes, self._default_run_s = nodes, default_run_s
+        # Whether the scheduler binds gangs whole, where it can. For a change stop the parts and start them again.
+        self.has_pod_groups = True
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._guard: Guard | None = None
         self._etcd, self._peer, self._api, self._kubelet = _free_ports(4)
@@ -197,7 +202,13 @@ class ControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
             "--shutdown-delay-duration=0s",
+            *([f"--runtime-config={APIS[self.version]}"] if self.version in APIS else ()),
+            *self._gates(),
         ]
+
+    def _gates(self) -> list[str]:
+        gates = GATES.get(self.version)
+        return [f"--feature-gates={gates}"] if gates and self.has_pod_groups else []
 
     def _controller_flags(self) -> dict[str, list[str]]:
         at = self._certificates
@@ -212,8 +223,9 @@ class ControlPlane:
                 "--secure-port=0",
                 f"--kube-api-qps={_QPS}",
                 f"--kube-api-burst={_BURST}",
+                *self._gates(),
             ],
-            "kube-scheduler": [f"--config={self.folder / 'scheduler.yaml'}", "--secure-port=0"],
+            "kube-scheduler": [f"--config={self.folder / 'scheduler.yaml'}", "--secure-port=0", *self._gates()],
             "kwok": [
                 f"--kubeconfig={self.folder / 'kwok.kubeconfig'}",
                 "--manage-all-nodes=true",

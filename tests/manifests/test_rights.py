@@ -33,7 +33,7 @@ def test_writing_is_granted_by_namespace_and_never_for_the_whole_cluster() -> No
 
 
 def test_every_kind_that_is_granted_is_one_that_the_gateway_knows() -> None:
-    asked = (*rights.EVERYWHERE, *rights.IN_TEAMS, *rights.POLICY, rights.renewal())
+    asked = (*rights.EVERYWHERE, *rights.IN_TEAMS, *rights.IN_GROUPS, *rights.POLICY, rights.renewal())
     granted = {kind.partition("/")[0] for right in asked for kind in right.resources}
 
     assert granted <= gateway._PATHS.keys()
@@ -54,6 +54,16 @@ def test_what_is_optional_is_left_out_unless_asked_for_and_is_tied_to_one_name()
     assert {body["kind"] for body in optional} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     names = [rule["resourceNames"] for body in optional for rule in body.get("rules", ())]
     assert names == [["muster-pin"], ["muster-pin"], ["muster"]]
+
+
+def test_groups_are_granted_in_the_namespaces_of_teams_alone() -> None:
+    plain = rights.objects(["team-vision"])
+    more = [body for body in rights.objects(["team-vision"], with_groups=True) if body not in plain]
+
+    assert [body["kind"] for body in more] == ["ClusterRole", "RoleBinding"]
+    assert more[1]["metadata"] == {"name": rights.GROUPS_ROLE, "namespace": "team-vision"}
+    (rule,) = more[0]["rules"]
+    assert rule == {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups"], "verbs": ["create", "get"]}
 
 
 MISSING = [

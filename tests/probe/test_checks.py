@@ -55,12 +55,10 @@ def test_a_server_without_a_clock_is_not_known_to_be_wrong(told: str) -> None:
     assert server.clock_skew(told, NOON, NOON).severity == Severity.UNKNOWN
 
 
-def test_other_engines_and_native_gangs_are_told_by_their_groups() -> None:
+def test_other_engines_are_told_by_their_groups() -> None:
     known = ["batch/v1", "kueue.x-k8s.io/v1beta2", "scheduling.run.ai/v2alpha2", "scheduling.k8s.io/v1"]
 
     assert server.engines(known).numbers == {"found": ["Kueue", "KAI"]}
-    assert server.native_gangs(known).numbers == {"is_offered": False}
-    assert server.native_gangs([*known, "scheduling.k8s.io/v1beta1"]).numbers == {"is_offered": True}
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,24 @@ class Command(BaseCommand):
             choices=["audit", "deny"],
             help="also the policies against by-passes: first told, later refused",
         )
+        parser.add_argument(
+            "--pod-groups",
+            action="store_true",
+            help="also the right to make PodGroups, by which Kubernetes 1.37 and newer, where the feature gate "
+            "GenericWorkload is on, bind a gang whole or not at all",
+        )
         parser.add_argument("--renew-token", action="store_true", help="let the account renew its own token")
 
     def handle(self, *_args: object, **options: Any) -> None:
         """Print."""
         level_b = options["level"] == "B"
         namespaces = options["namespace"] or team_namespaces()
-        objects = rights.objects(namespaces, with_policy=level_b, with_renewal=options["renew_token"])
+        objects = rights.objects(
+            namespaces,
+            with_policy=level_b,
+            with_renewal=options["renew_token"],
+            with_groups=options["pod_groups"],
+        )
         policy = born_pinned.objects(settings.MUSTER_DOMAIN) if level_b else []
         spaces = import_string(settings.MUSTER_SPACES_MANIFESTS)() if options["spaces"] else []
         # The namespaces come before the bindings in them.
