@@ -85,8 +85,8 @@ class ClusterOut(serializers.ModelSerializer[Cluster]):
     class Meta:
         model = Cluster
         fields = [
-            *("name", "state", "is_enabled", "is_simulated", "kubernetes_version", "heard_at", "synced_at"),
-            *("last_error", "nodes", "nodes_ready", "levels", "gpus", "version"),
+            *("name", "state", "is_enabled", "is_simulated", "has_fake_nodes", "kubernetes_version"),
+            *("heard_at", "synced_at", "last_error", "nodes", "nodes_ready", "levels", "gpus", "version"),
         ]
         read_only_fields = fields
 

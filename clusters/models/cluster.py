@@ -30,6 +30,8 @@ class Cluster(TimestampedModel):
     # "{node}" and "{address}" stand for the node's name and internal address; empty: no telemetry from this cluster.
     exporter_url = models.CharField(max_length=300, blank=True)
     is_simulated = models.BooleanField(default=False)
+    # Simulated by its nodes alone: the control plane is real Kubernetes, and KWOK stands in for the kubelets.
+    has_fake_nodes = models.BooleanField(default=False)
     is_enabled = models.BooleanField(default=True)
     kubernetes_version = models.CharField(max_length=60, blank=True)
     # What the last probe found that the cluster can do. Wrong is safe: pods without their policy keep their gate.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -16,6 +17,7 @@ from portal.core.errors import InvalidInputError, StaleEditError
 
 MAX_LEVELS = 15
 NODE_LEVEL = "node"  # the last level of every cluster; it needs no label
+Simulation = Literal["none", "whole", "nodes"]
 _PLACEHOLDERS = {"{node}": "node", "{address}": "192.0.2.1"}
 
 
@@ -35,11 +37,12 @@ def register_cluster(
     kubeconfig: str,
     exporter_url: str = "",
     levels: Sequence[Level] = (),
-    is_simulated: bool = False,
+    simulation: Simulation = "none",
 ) -> Cluster:
     """Register a cluster by a kubeconfig, of which only server, certificate authority and token are kept.
 
-    Levels are given widest first. Raise InvalidInputError that names each refused field.
+    Levels are given widest first. `simulation` says what of it is not real, for people to read.
+    Raise InvalidInputError that names each refused field.
     """
     connection = kubeconfigs.parse(kubeconfig)
     _check_exporter(exporter_url)
@@ -50,7 +53,8 @@ def register_cluster(
         ca_data=connection.ca_data,
         token=connection.token,
         exporter_url=exporter_url,
-        is_simulated=is_simulated,
+        is_simulated=simulation != "none",
+        has_fake_nodes=simulation == "nodes",
     )
     _clean(cluster)
     cluster.save()

@@ -1,10 +1,15 @@
-"""`./run demo`: everything that a portal with two simulated clusters needs, started from nothing."""
+"""`./run demo`: everything that a portal with two simulated clusters needs, started from nothing.
+
+With --kube a real control plane comes beside them. It is started, and its YAML applied, by the ways that an
+administrator has: a process of `./run kube`, and kubectl.
+"""
 
 import argparse
 import http.client
 import json
 import os
 import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -23,11 +28,13 @@ from portal.embedded.folder import (
     write_private,
 )
 from portal.embedded.postgres import Postgres, PostgresError
+from portal.embedded.processes import tied
 from portal.embedded.steps import Steps, tail
 from portal.embedded.supervisor import ProcessFailedError, Service, StopRequestedError, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "muster"
+KUBE_NODES = 16
 CLUSTERS = {"sim-east": 32, "sim-west": 32}  # nodes of 8 GPUs: 64 nodes, 512 GPUs
 # One thread each: a dozen processes with a thread pool per core would fight for the cores.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
@@ -40,10 +47,12 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     steps = Steps()
     folder = DemoFolder(options.data)
+    if options.kube and not _has_kubernetes(steps):
+        return 1
     try:
         folder.claim()
         port = _choose_port(options.port)
-        return _run(folder, port, steps, fresh=options.fresh)
+        return _run(folder, port, steps, fresh=options.fresh, with_kube=options.kube)
     except StopRequestedError:
         steps.say("Stopped.")
         return 0
@@ -62,7 +71,17 @@ def child_env(folder: DemoFolder) -> dict[str, str]:
     return defaults | _ONE_THREAD | _without_libpq(os.environ, external="DATABASE_URL" in os.environ) | fixed
 
 
-def _run(folder: DemoFolder, port: int, steps: Steps, *, fresh: bool) -> int:
+def _has_kubernetes(steps: Steps) -> bool:
+    """Build what this machine has none of yet; say what is missing where that cannot be done."""
+    steps.say("Kubernetes: what this machine has none of yet is built first, which takes several minutes.")
+    command = tied(_module("tests.kube", "--build"), death_signal=signal.SIGKILL)
+    try:
+        return subprocess.run(command, cwd=ROOT, check=False).returncode == 0  # noqa: S603 -- written above
+    except KeyboardInterrupt:  # which the compiler got from the terminal as well
+        return False
+
+
+def _run(folder: DemoFolder, port: int, steps: Steps, *, fresh: bool, with_kube: bool) -> int:
     steps.say(f"Muster demo in {folder.path}")
     postgres = None if "DATABASE_URL" in os.environ else Postgres(folder.postgres, log=folder.logs / "postgres.log")
     if fresh:
@@ -73,10 +92,10 @@ def _run(folder: DemoFolder, port: int, steps: Steps, *, fresh: bool) -> int:
         if postgres:
             stack.callback(postgres.remove_socket_dir)
         stack.enter_context(supervisor)
-        demo = _Demo(folder, port, supervisor, steps)
+        demo = _Demo(folder, port, supervisor, steps, with_kube=with_kube)
         demo.start(postgres)
         steps.say(f"\nMuster is ready after {steps.seconds():.1f} s: {demo.url}\n{_sign_in_lines(folder)}")
-        steps.say(f"  The clusters are simulated. Logs: {folder.logs}. Stop: Ctrl-C.")
+        steps.say(f"  {demo.clusters_line()} Logs: {folder.logs}. Stop: Ctrl-C.")
         supervisor.keep()
         steps.say("Stopping ...")
     return 0
@@ -91,12 +110,19 @@ def _clear(folder: DemoFolder, postgres: Postgres | None) -> None:
 class _Demo:
     """The order of the start; what does not depend on each other starts side by side."""
 
-    def __init__(self, folder: DemoFolder, port: int, supervisor: Supervisor, steps: Steps) -> None:
+    def __init__(self, folder: DemoFolder, port: int, supervisor: Supervisor, steps: Steps, *, with_kube: bool) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self._folder = folder
         self._port = port
         self._supervisor = supervisor
         self._steps = steps
+        self._kube = folder.kube_file if with_kube else None
+
+    def clusters_line(self) -> str:
+        """What is real about the clusters, for people."""
+        if self._kube is None:
+            return "The clusters are simulated."
+        return f"{' and '.join(CLUSTERS)} are simulated; kube1 is real Kubernetes with fake nodes (KWOK), without logs."
 
     def start(self, postgres: Postgres | None) -> None:
         """Start everything; without an embedded PostgreSQL, DATABASE_URL of the environment is used."""
@@ -104,15 +130,24 @@ class _Demo:
             with self._steps.step("PostgreSQL"):
                 self._start_postgres(postgres)
         self._supervisor.begin("migrate", _manage("migrate", "--no-input"))
+        if self._kube:
+            self._supervisor.start(_control_plane(self._kube))
         with self._steps.step("simulated clusters"):
             self._start_clusters()
         with self._steps.step("database schema"):
             self._supervisor.finish("migrate", timeout_s=180)
-        self._supervisor.begin("seed", _manage("seed_demo", "--clusters", str(self._folder.clusters_file)))
+        if self._kube:
+            with self._steps.step("real control plane"):
+                self._wait_for_control_plane(self._kube)
+        self._supervisor.begin("seed", self._seed_command())
         self._start_all(application(self._folder, self._port))
         with self._steps.step("demo data"):
             self._supervisor.finish("seed", timeout_s=180)
             keep_logins(self._supervisor.log_of("seed"), self._folder.logins_file)
+        if self._kube:
+            with self._steps.step("its rights, spaces and policies"):
+                self._supervisor.begin("kube-apply", _apply_command(self._kube))
+                self._supervisor.finish("kube-apply", timeout_s=120)
         self._start_all(supply_loops())  # they take the clusters that the seed registers
         with self._steps.step("web, worker, beat, watch, collect"):
             self._wait_for_readiness()
@@ -135,6 +170,14 @@ class _Demo:
         self._start_all([_simulated(cluster) for cluster in clusters])
         for cluster in clusters:
             self._wait_for(f"{cluster['server']}/readyz", _service_name(cluster), timeout_s=30)
+
+    def _seed_command(self) -> tuple[str, ...]:
+        kube = ("--kube", str(self._kube)) if self._kube else ()
+        return _manage("seed_demo", "--clusters", str(self._folder.clusters_file), *kube)
+
+    def _wait_for_control_plane(self, file: Path) -> None:
+        log = self._supervisor.log_of("kube")
+        self._supervisor.wait_until(file.exists, what="the control plane", log=log, timeout_s=180, poll_s=_PROBE_S)
 
     def _start_all(self, services: list[Service]) -> None:
         for service in services:
@@ -224,6 +267,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="folder that keeps everything between starts (default .muster/demo)",
     )
     parser.add_argument(
+        "--kube",
+        action="store_true",
+        help="add a real Kubernetes control plane with fake nodes (KWOK); the first time builds it, which takes "
+        "several minutes and needs Go 1.26, unless KUBEBUILDER_ASSETS names a folder of ready binaries",
+    )
+    parser.add_argument(
         "--fresh", action="store_true", help="begin anew: remove what an earlier start left in the folder"
     )
     return parser.parse_args(arguments)
@@ -266,6 +315,26 @@ def _simulated(cluster: ClusterEntry) -> Service:
     # The token in the environment: a command line can be read by every user of the machine.
     token = {"SIMULATED_TOKEN": cluster["token"]}
     return Service(_service_name(cluster), _module("clusters.simulated", *options), _SERVERS, env=token)
+
+
+def _control_plane(file: Path) -> Service:
+    """A real control plane. One that ends is another when it starts again, so it is not started again."""
+    file.unlink(missing_ok=True)
+    words = ("--nodes", str(KUBE_NODES), "--announce", str(file))
+    return Service("kube", _module("tests.kube", *words), _SERVERS, stop_timeout_s=60, is_restarted=False)
+
+
+def _apply_command(file: Path) -> tuple[str, ...]:
+    """What the documentation tells the administrator of a cluster to do."""
+    told = json.loads(file.read_text())
+    (cluster,) = told["clusters"]
+    made = file.with_name("kube.yaml")
+    # Its cache beside the kubeconfig, which goes with the control plane.
+    kubectl = '"$KUBECTL" --kubeconfig "$ADMIN" --cache-dir "$ADMIN.cache"'
+    script = f'"$@" >"$MADE" && exec {kubectl} apply --server-side --force-conflicts -f "$MADE"'
+    names = {"MADE": str(made), "KUBECTL": told["kubectl"], "ADMIN": cluster["admin_kubeconfig"]}
+    words = _manage("cluster_manifests", "--level", "B", "--spaces", "--guards", "deny", "--renew-token")
+    return ("env", *(f"{name}={value}" for name, value in names.items()), "sh", "-c", script, "apply", *words)
 
 
 def _service_name(cluster: ClusterEntry) -> str:

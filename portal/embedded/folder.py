@@ -19,6 +19,8 @@ _OURS = (
     "fleets",
     "clusters",
     "demo.json",
+    "kube.json",
+    "kube.yaml",
     "demo-logins.json",
     "beat-schedule",
     "secrets.json",
@@ -58,6 +60,7 @@ class DemoFolder:
         self._fleets = self.path / "fleets"
         self._states = self.path / "clusters"
         self.clusters_file = self.path / "demo.json"
+        self.kube_file = self.path / "kube.json"
         self.logins_file = self.path / "demo-logins.json"
         self.beat_schedule = self.path / "beat-schedule"
         self._lock: int | None = None

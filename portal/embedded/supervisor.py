@@ -29,6 +29,7 @@ class Service:
     env: Mapping[str, str] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     stop_timeout_s: float = 10.0
+    is_restarted: bool = True
 
 
 class StopRequestedError(Exception):
@@ -50,6 +51,7 @@ class _Kept:
     started_at: float
     failures: int = 0
     restart_at: float | None = None
+    is_given_up: bool = False
 
 
 class Supervisor:
@@ -165,6 +167,8 @@ class Supervisor:
                 raise ProcessFailedError(f"{name} {_how_it_ended(self._sweep(kept.process))}", self.log_of(name))
 
     def _look_after(self, kept: _Kept, now: float) -> None:
+        if kept.is_given_up:
+            return
         if kept.restart_at is None and has_ended(kept.process):
             self._plan_restart(kept, now)
         elif kept.restart_at is not None and now >= kept.restart_at:
@@ -172,10 +176,14 @@ class Supervisor:
 
     def _plan_restart(self, kept: _Kept, now: float) -> None:
         how = _how_it_ended(self._sweep(kept.process))
+        name = kept.service.name
+        if not kept.service.is_restarted:
+            kept.is_given_up = True
+            self._say(f"{name} {how} (log: {self.log_of(name)})")
+            return
         kept.failures = 1 if now - kept.started_at > _STEADY_S else kept.failures + 1
         delay_s = _BACK_OFF_S[min(kept.failures, len(_BACK_OFF_S)) - 1]
         kept.restart_at = now + delay_s
-        name = kept.service.name
         self._say(f"{name} {how}; it is started again in {delay_s:g} s (log: {self.log_of(name)})")
 
     def _stop_stage(self, stage: list[_Kept]) -> None:

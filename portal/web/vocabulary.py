@@ -49,6 +49,7 @@ FINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
 
 PILLS = {
     "simulated": Look(_("simulated"), "neutral"),
+    "fake_nodes": Look(_("real API, fake nodes"), "neutral"),
     "synthetic": Look(_("synthetic"), "neutral"),
     "borrowed": Look(_("borrowed"), "warn"),
     "reclaimable": Look(_("reclaimable"), "warn"),

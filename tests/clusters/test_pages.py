@@ -92,6 +92,15 @@ def test_the_list_says_what_each_cluster_has(
     assertContains(page, "<bdi><strong>13</strong> / 16 / 24</bdi>", html=True)
 
 
+def test_a_cluster_with_fake_nodes_says_what_of_it_is_real(browser_of: Browser, bob: User, north: Cluster) -> None:
+    Cluster.objects.update(has_fake_nodes=True)
+
+    assertContains(browser_of(bob).get("/clusters/"), "real API, fake nodes")
+    page = browser_of(bob).get("/clusters/north/")
+    assertContains(page, "real API, fake nodes")
+    assertContains(page, "pods run no program, write no logs and use no GPU")
+
+
 def test_a_stale_cluster_says_since_when_and_never_what_is_free(
     browser_of: Browser, bob: User, north: Cluster, h100: ResourceFlavor
 ) -> None:

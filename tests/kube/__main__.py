@@ -1,12 +1,15 @@
 """`./run kube`: real Kubernetes control planes to register in a portal, until Ctrl-C."""
 
 import argparse
+import json
 import signal
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from types import FrameType
 
+from portal.embedded.folder import write_private
 from tests.kube.build import VERSIONS, BuildError, binaries
 from tests.kube.fleet import LEVELS
 from tests.kube.plane import ControlPlane, PlaneError, running_plane
@@ -42,7 +45,25 @@ def _run(stack: ExitStack, options: argparse.Namespace) -> int:
         print(f"  the portal's account: {plane.kubeconfig}")
         print(f"  every right:          {plane.admin_kubeconfig}", flush=True)
     _explain()
+    if options.announce:
+        stack.callback(options.announce.unlink, missing_ok=True)
+        write_private(options.announce, _announcement(planes))
     return _keep(planes)
+
+
+def _announcement(planes: list[ControlPlane]) -> str:
+    """What whoever started us needs to know."""
+    clusters = [
+        {
+            "name": plane.name,
+            "kubeconfig": str(plane.kubeconfig),
+            "admin_kubeconfig": str(plane.admin_kubeconfig),
+            "levels": LEVELS,
+            "nodes": len(plane.admin.items("Node")),
+        }
+        for plane in planes
+    ]
+    return json.dumps({"clusters": clusters, "kubectl": str(binaries(planes[0].version)["kubectl"])}, indent=2)
 
 
 def _explain() -> None:
@@ -72,6 +93,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--clusters", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--nodes", type=int, default=16, help="GPU nodes of each, of eight GPUs (default 16)")
     parser.add_argument("--version", choices=sorted(VERSIONS), default="1.36", help="of Kubernetes (default 1.36)")
+    parser.add_argument("--announce", type=Path, help="write a file about them as soon as all are ready")
     parser.add_argument("--build", action="store_true", help="build what is missing and stop there")
     return parser.parse_args(arguments)
 

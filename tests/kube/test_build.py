@@ -1,10 +1,12 @@
 """How the binaries are found: without a Go compiler, which these tests do not need."""
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.kube import __main__ as main
 from tests.kube import build
 from tests.kube.build import ASSETS, BuildError, binaries, built, wrappers
 
@@ -72,6 +74,19 @@ def test_a_build_that_fails_leaves_nothing_to_be_taken_for_one(tmp_path: Path, m
         built(wrapper)
 
     assert [path.name for path in build.cache().iterdir()] == [f"{wrapper.key}.lock"]
+
+
+def test_without_a_compiler_the_command_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build, "_GO_FALLBACK", tmp_path / "go")
+    monkeypatch.setattr(signal, "signal", lambda *_arguments: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    assert main.main(["--build"]) == 1
+
+    assert f"needs Go 1.26 or newer. Install it, or name ready binaries in {ASSETS}" in capsys.readouterr().err
 
 
 def test_two_that_want_the_same_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

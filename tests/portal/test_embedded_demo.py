@@ -50,6 +50,18 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         DemoFolder(tmp_path / "file" / "demo").claim()
 
 
+def test_a_control_plane_that_cannot_be_had_ends_the_demo_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+
+    done = run_demo("--kube", "--data", str(tmp_path / "demo"), "--port", "0")
+
+    assert done.returncode == 1
+    assert f"KUBEBUILDER_ASSETS names {tmp_path}, which lacks etcd" in done.stderr
+    assert not (tmp_path / "demo").exists()
+
+
 def test_fresh_removes_what_a_demo_wrote_and_nothing_else(claimed: DemoFolder) -> None:
     (claimed.path / "thesis.tex").write_text("precious")
     (claimed.path / "postgres").mkdir()

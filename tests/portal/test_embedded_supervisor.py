@@ -41,7 +41,8 @@ from portal.embedded.supervisor import Service, Supervisor
 logs, env, commands = Path(sys.argv[1]), *map(literal_eval, sys.argv[2:4])
 with Supervisor(logs=logs, env=env, cwd=logs, say=lambda line: print(line, flush=True), grace_s=2) as supervisor:
     for stage, (name, command) in enumerate(commands.items()):
-        supervisor.start(Service(name, tuple(command), stage=stage, stop_timeout_s=8))
+        once = name == "once"
+        supervisor.start(Service(name, tuple(command), stage=stage, stop_timeout_s=8, is_restarted=not once))
     print("started", flush=True)
     supervisor.keep()
 print("stopped", flush=True)
@@ -179,6 +180,18 @@ def test_restarts_come_slower_and_slower(tmp_path: Path, start_parent: StartPare
     said = [line for line in finish(parent).splitlines() if line.startswith("broken ended with exit code 3")]
     assert [line.split(" in ")[1].split(" s ")[0] for line in said] == ["0.5", "1", "2"][: len(said)]
     assert len(said) >= 2
+
+
+def test_a_service_that_cannot_come_back_as_it_was_is_told_of_once_and_let_go(
+    tmp_path: Path, start_parent: StartParent
+) -> None:
+    parent = start_parent({"once": python("raise SystemExit(3)")})
+    time.sleep(1.5)
+    parent.terminate()
+
+    output = finish(parent)
+    assert output.count(f"once ended with exit code 3 (log: {tmp_path / 'once.log'})") == 1
+    assert "started again" not in output
 
 
 def test_a_step_that_fails_names_its_exit_code_and_its_log(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.contrib.auth import authenticate
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -121,6 +122,60 @@ def test_a_cluster_at_another_port_is_followed_and_the_log_says_so(seed: Seed, f
     changed = AuditEvent.objects.get(action="cluster.updated")
     assert (changed.object_label, changed.after["token"]) == ("sim-east", "replaced")
     assert "token-of" not in json.dumps(list(AuditEvent.objects.values("before", "after")))
+
+
+@pytest.fixture
+def kube(tmp_path: Path) -> Path:
+    """The demo's file about a real control plane, and the kubeconfig that it names."""
+    kubeconfig = tmp_path / "kube1.kubeconfig"
+    _write_kubeconfig(kubeconfig, "first")
+    path = tmp_path / "kube.json"
+    levels = [["rack", "muster.example/rack"]]
+    path.write_text(json.dumps({"clusters": [{"name": "kube1", "kubeconfig": str(kubeconfig), "levels": levels}]}))
+    return path
+
+
+def _write_kubeconfig(path: Path, token: str) -> None:
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+    }
+    path.write_text(yaml.safe_dump(document))
+
+
+def test_a_real_control_plane_is_registered_with_its_spaces_kept_and_by_passes_refused(file: Path, kube: Path) -> None:
+    call_command("seed_demo", clusters=file, kube=kube, stdout=StringIO())
+
+    cluster = Cluster.objects.get(name="kube1")
+    assert (cluster.token, cluster.is_simulated, cluster.has_fake_nodes, cluster.exporter_url) == (
+        "first",
+        True,
+        True,
+        "",
+    )
+    assert [level.name for level in cluster.levels.all()] == ["rack"]
+    assert (cluster.tenancy.is_kept, cluster.tenancy.guard) == (True, "deny")
+
+
+def test_a_control_plane_of_another_start_is_followed_and_one_that_is_gone_takes_no_part(
+    file: Path, kube: Path, tmp_path: Path
+) -> None:
+    call_command("seed_demo", clusters=file, kube=kube, stdout=StringIO())
+    call_command("seed_demo", clusters=file, stdout=StringIO())
+    assert not Cluster.objects.get(name="kube1").is_enabled
+
+    _write_kubeconfig(tmp_path / "kube1.kubeconfig", "second")
+    call_command("seed_demo", clusters=file, kube=kube, stdout=StringIO())
+
+    cluster = Cluster.objects.get(name="kube1")
+    assert (cluster.token, cluster.is_enabled) == ("second", True)
+    assert set(Cluster.objects.filter(is_enabled=True).values_list("name", flat=True)) == {
+        "kube1",
+        "sim-east",
+        "sim-west",
+    }
 
 
 def test_the_demo_does_not_take_over_a_real_cluster_of_that_name(seed: Seed) -> None:

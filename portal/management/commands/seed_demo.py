@@ -21,18 +21,20 @@ class Command(BaseCommand):
 
     # Those load every page of the portal; `migrate`, which ran before, has made them.
     requires_system_checks = []
-    help = "Fill a demo with an organization, simulated clusters and logins. Running it again changes nothing."
+    help = "Fill a demo with an organization, clusters and logins. Running it again changes nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file about the simulated clusters."""
+        """Take the files about the clusters."""
         parser.add_argument("--clusters", type=Path, required=True, help="the demo's file about its simulated clusters")
 
-    def handle(self, *, clusters: Path, **_options: object) -> None:
+        parser.add_argument("--kube", type=Path, help="the demo's file about its real control planes")
+
+    def handle(self, *, clusters: Path, kube: Path | None = None, **_options: object) -> None:
         """Seed, then print."""
         if not settings.DEMO:
             raise CommandError("seed_demo makes people with known passwords: it runs with MUSTER_DEMO=1 only")
         make_organisation()
-        make_clusters(clusters)
+        make_clusters(clusters, kube)
         make_history()
         told: dict[str, object] = {"logins": [asdict(login) for login in LOGINS]}
         if not ApiToken.objects.filter(user__username="alice", name=TOKEN_NAME).exists():
