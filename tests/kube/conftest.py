@@ -31,12 +31,7 @@ def _leave_room(request: pytest.FixtureRequest) -> Iterator[None]:
 def started(kube_plane: ControlPlane) -> Iterator[RunningPortal]:
     """The portal, once it knows the cluster's nodes."""
     with running_portal({}, settings=SETTINGS) as portal:
-        levels = [{"name": name, "label_key": key} for name, key in LEVELS]
-        body = {"name": kube_plane.name, "kubeconfig": kube_plane.kubeconfig.read_text(), "levels": levels}
-        status, answer = portal.api_of("admin").ask("POST", "clusters/", body)
-        assert status == 201, answer
-        nodes = len(kube_plane.admin.items("Node"))
-        portal.wait_for(lambda: _cluster(portal, kube_plane)["nodes_ready"] == nodes, "the portal sees the nodes")
+        register(portal, kube_plane)
         yield portal
         assert portal.doctor() == []
 
@@ -54,6 +49,16 @@ def portal(started: RunningPortal, kube_plane: ControlPlane) -> Iterator[Running
         started.until_state(job_id, *ENDED)
     assert started.held() == 0
     started.wait_for(lambda: not _working(kube_plane), "no pod is left at work")
+
+
+def register(portal: RunningPortal, plane: ControlPlane) -> None:
+    """What an administrator does, until the portal knows the nodes."""
+    levels = [{"name": name, "label_key": key} for name, key in LEVELS]
+    body = {"name": plane.name, "kubeconfig": plane.kubeconfig.read_text(), "levels": levels}
+    status, answer = portal.api_of("admin").ask("POST", "clusters/", body)
+    assert status == 201, answer
+    nodes = len(plane.admin.items("Node"))
+    portal.wait_for(lambda: _cluster(portal, plane)["nodes_ready"] == nodes, "the portal sees the nodes")
 
 
 def _cluster(portal: RunningPortal, plane: ControlPlane) -> Json:

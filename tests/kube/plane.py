@@ -27,7 +27,7 @@ import yaml
 from clusters.manifests import rights
 from portal.embedded.folder import write_private
 from portal.embedded.guard import Guard
-from portal.embedded.processes import end, has_ended, spawn
+from portal.embedded.processes import end, has_ended, spawn, sweep
 from tests.kube.admin import Admin, Json
 from tests.kube.build import binaries
 from tests.kube.certificates import Authority
@@ -123,6 +123,21 @@ class ControlPlane:
         flags = {"etcd": self._etcd_flags, "kube-apiserver": self._api_flags}
         self._spawn(name, *(flags[name]() if name in flags else self._controller_flags()[name]))
         self._wait(self.admin.is_ready, "the API server is ready")
+
+    def freeze_part(self, name: str) -> None:
+        """Let a part keep its connections and answer nothing any more."""
+        os.killpg(self._processes[name].pid, signal.SIGSTOP)
+
+    def thaw_part(self, name: str) -> None:
+        """Let it go on."""
+        os.killpg(self._processes[name].pid, signal.SIGCONT)
+
+    def kill_part(self, name: str) -> None:
+        """End a part at once, as a crash does; `start_part` starts it again."""
+        process = self._processes.pop(name)
+        sweep(process)
+        if self._guard:
+            self._guard.remove(process.pid)
 
     def open_namespace(self, name: str) -> None:
         """Make a namespace in which the portal may work."""
