@@ -1,12 +1,11 @@
 """The official client's transport: connections, TLS and time-outs. Raw JSON only, no models, no retries."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypeVar
 from urllib.parse import urlencode
 
-import orjson
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
@@ -14,6 +13,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.response import HTTPResponse
 
 from clusters.k8s.connection import AddressRefusedError, Connection, check_server
+from clusters.k8s.documents import WHOLE
 from clusters.k8s.values import JsonObject, Refused, Unreachable, error_of
 
 CONNECT_TIMEOUT_S = 2.0
@@ -21,6 +21,7 @@ READ_TIMEOUT_S = 5.0
 _CHUNK_BYTES = 65_536
 
 Query = Mapping[str, str | int | bool]
+Answer = TypeVar("Answer")
 
 
 class ByteStream:
@@ -93,21 +94,18 @@ class Client:
         content_type: str = "application/json",
     ) -> JsonObject:
         """Send one request and return the JSON answer. Raise a GatewayError for every other outcome."""
-        response = self._send(method, path, query, (body, content_type), READ_TIMEOUT_S)
-        data = self._read(response)
-        parsed = _parse(data)
-        if not 200 <= response.status < 300:
-            raise error_of(response.status, parsed or {}, is_patch=method == "PATCH")
-        if parsed is None:
-            raise Unreachable("the answer is not a JSON object: is this a Kubernetes API server?")
-        return parsed
+        return _decoded(WHOLE.object, self._answer(method, path, query, (body, content_type)))
+
+    def read(self, path: str, decode: Callable[[bytes], Answer], *, query: Query) -> Answer:
+        """Return what `decode` makes of what stands there; its ValueError tells that no API server wrote that."""
+        return _decoded(decode, self._answer("GET", path, query, (None, "")))
 
     def date(self, path: str) -> str:
         """Return the time of day that the server puts on an answer, as it wrote it; empty when it wrote none."""
         response = self._send("GET", path, None, (None, ""), READ_TIMEOUT_S)
         data = self._read(response)
         if not 200 <= response.status < 300:
-            raise error_of(response.status, _parse(data) or {})
+            raise error_of(response.status, _told(data))
         return str(response.headers.get("Date") or "")
 
     def stream(self, path: str, *, query: Query, read_timeout_s: float) -> ByteStream:
@@ -115,12 +113,19 @@ class Client:
         response = self._send("GET", path, query, (None, ""), read_timeout_s)
         # 204: there is nothing yet, such as the log of a pod without a node.
         if response.status not in (200, 204):
-            raise error_of(response.status, _parse(self._read(response)) or {})
+            raise error_of(response.status, _told(self._read(response)))
         return ByteStream(response)
 
     def close(self) -> None:
         """Drop the kept connections."""
         self._transport.close()
+
+    def _answer(self, method: str, path: str, query: Query | None, content: tuple[object, str]) -> bytes:
+        response = self._send(method, path, query, content, READ_TIMEOUT_S)
+        data = self._read(response)
+        if not 200 <= response.status < 300:
+            raise error_of(response.status, _told(data), is_patch=method == "PATCH")
+        return data
 
     def _send(
         self, method: str, path: str, query: Query | None, content: tuple[object, str], read_timeout_s: float
@@ -161,12 +166,19 @@ def _text(value: str | int | bool) -> str:  # noqa: FBT001 -- a value of the que
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _parse(data: bytes) -> dict[str, Any] | None:
+def _decoded(decode: Callable[[bytes], Answer], data: bytes) -> Answer:
     try:
-        parsed = orjson.loads(data)
+        return decode(data)
+    except ValueError as error:
+        raise Unreachable(f"the answer is none of a Kubernetes API server: {error}") from error
+
+
+def _told(data: bytes) -> JsonObject:
+    """Return what a refusal says; nothing when it is no JSON object, such as a proxy's page."""
+    try:
+        return WHOLE.object(data)
     except ValueError:
-        return None
-    return parsed if isinstance(parsed, dict) else None
+        return {}
 
 
 def _brief(error: Exception) -> str:

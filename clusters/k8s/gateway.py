@@ -4,14 +4,13 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import Generic, Self, TypeVar, Unpack
 from urllib.parse import quote
 
-import orjson
-
-from clusters.k8s import logs
+from clusters.k8s import documents, logs
 from clusters.k8s.client import ByteStream, Client, Query
 from clusters.k8s.connection import ClusterAccess, Connection
+from clusters.k8s.documents import WHOLE, Event, Form, Item
 from clusters.k8s.values import GatewayError, Gone, JsonObject, NotFound, Unreachable, error_of
 
 # Where each kind lives, and whether in a namespace.
@@ -104,13 +103,14 @@ class Gateway:
 
         The read is consistent (no version is sent), so what is missing from it does not exist.
         """
-        items, version = self.read_list(kind, lambda item: item, namespace, labels=labels, fields=fields)
+        items, version = self.read_list(kind, WHOLE, documents.unmanaged, namespace, labels=labels, fields=fields)
         return {"items": items, "metadata": {"resourceVersion": version}}
 
     def read_list(
         self,
         kind: str,
-        read: Callable[[JsonObject], Kept],
+        form: Form[Item],
+        read: Callable[[Item], Kept],
         namespace: str | None = None,
         *,
         labels: str = "",
@@ -118,9 +118,10 @@ class Gateway:
     ) -> "tuple[builtins.list[Kept], str]":
         """Return what `read` keeps of each object, and the list's version: no more than a page is held as it came."""
         path = _path(kind, namespace)
+        query: Query = {"labelSelector": labels, "fieldSelector": fields, "limit": _PAGE}
         for _try in range(_LIST_TRIES):
             try:
-                return self._list_pages(path, read, labels, fields)
+                return self._list_pages(path, query, form, read)
             except Gone:
                 continue
         raise Unreachable(f"the list of {kind} expired {_LIST_TRIES} times while it was read")
@@ -128,13 +129,13 @@ class Gateway:
     def watch(
         self,
         kind: str,
+        form: Form[Item],
         *,
         resource_version: str,
         labels: str = "",
         fields: str = "",
         timeout_s: int = 60,
-        bookmarks: bool = True,
-    ) -> "WatchStream":
+    ) -> "WatchStream[Item]":
         """Open a stream of changes after `resource_version`; it ends by itself after about `timeout_s`.
 
         Raise Gone, at the start or in the stream, when the version is too old: list again.
@@ -145,13 +146,13 @@ class Gateway:
         query: Query = {
             "watch": True,
             "resourceVersion": resource_version,
-            "allowWatchBookmarks": bookmarks,
+            "allowWatchBookmarks": True,
             "timeoutSeconds": timeout_s,
             "labelSelector": labels,
             "fieldSelector": fields,
         }
         read_timeout_s = timeout_s + _WATCH_GRACE_S
-        return WatchStream(self._client.stream(_path(kind, None), query=query, read_timeout_s=read_timeout_s))
+        return WatchStream(self._client.stream(_path(kind, None), query=query, read_timeout_s=read_timeout_s), form)
 
     def logs(self, namespace: str, pod: str, **options: Unpack[logs.LogOptions]) -> ByteStream:
         """Open the log of a container; iterate it for chunks of bytes, close it from any thread."""
@@ -206,34 +207,32 @@ class Gateway:
         return dict(answer.get("status") or {})
 
     def _list_pages(
-        self, path: str, read: Callable[[JsonObject], Kept], labels: str, fields: str
+        self, path: str, query: Query, form: Form[Item], read: Callable[[Item], Kept]
     ) -> "tuple[builtins.list[Kept], str]":
         items: builtins.list[Kept] = []
         token = ""
         while True:
-            query: Query = {"labelSelector": labels, "fieldSelector": fields, "limit": _PAGE, "continue": token}
-            page = self._client.call("GET", path, query=query)
-            # An empty kind may be listed as null.
-            items += [read(_stripped(item)) for item in page.get("items") or []]
-            metadata = page.get("metadata") or {}
-            token = metadata.get("continue") or ""
+            page = self._client.read(path, form.page, query={**query, "continue": token})
+            items += [read(item) for item in page.items or ()]
+            token = page.metadata.token or ""
             if not token:
-                return items, metadata.get("resourceVersion") or ""
+                return items, page.metadata.version or ""
 
 
-class WatchStream:
+class WatchStream(Generic[Item]):
     """Raw watch events, bookmarks included. Any thread may close it; the reader then ends."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: ByteStream, form: Form[Item]) -> None:
         self._stream = stream
+        self._form = form
 
-    def __iter__(self) -> Iterator[JsonObject]:
+    def __iter__(self) -> Iterator[Event[Item]]:
         rest = b""
         for chunk in self._stream:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line.strip():
-                    yield _event(line)
+                    yield _event(line, self._form)
 
     def close(self) -> None:
         """End the stream."""
@@ -261,19 +260,12 @@ def _path(kind: str, namespace: str | None, name: str = "") -> str:
     return "/".join(parts)
 
 
-def _event(line: bytes) -> JsonObject:
+def _event(line: bytes, form: Form[Item]) -> Event[Item]:
     try:
-        event: JsonObject = orjson.loads(line)
-        body = event["object"]
-    except (ValueError, KeyError, TypeError) as error:
+        told = documents.line(line)
+        if told.type != "ERROR":
+            return Event(told.type, form.object(told.object))
+        status = WHOLE.object(told.object)
+    except ValueError as error:
         raise Unreachable("the stream carries something that is not a watch event") from error
-    if event.get("type") == "ERROR":
-        raise error_of(int(body.get("code") or 500), body)
-    _stripped(body)
-    return event
-
-
-def _stripped(body: JsonObject) -> JsonObject:
-    """Drop the server's notes on who set which field: up to half of an object, and of no use here."""
-    (body.get("metadata") or {}).pop("managedFields", None)
-    return body
+    raise error_of(int(status.get("code") or 500), status)

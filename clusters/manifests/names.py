@@ -81,7 +81,11 @@ def attempt_selector(identity: Identity) -> str:
 
 def rank_of(pod: Mapping[str, Any], domain: str) -> int | None:
     """The rank of a pod as read from the API server: its controller's number, or ours; None for a replica."""
-    carried = pod["metadata"].get("labels") or {}
+    return rank_among(pod["metadata"].get("labels") or {}, domain)
+
+
+def rank_among(carried: Mapping[str, str], domain: str) -> int | None:
+    """The rank that the labels of a pod tell."""
     for key in (INDEX_LABEL, ORDINAL_LABEL, label(domain, "rank")):
         number = _number(carried.get(key))
         if number is not None:

@@ -48,7 +48,12 @@ def scale(uid: str, replicas: int) -> list[Operation]:
 
 def pinned_node(pod: Mapping[str, Any]) -> str | None:
     """The one node that the pod is pinned to, to tell whether a release has happened; None when it is not."""
-    nodes = {_node_of(term) for term in _terms(pod["spec"].get("affinity") or {})}
+    return node_required(pod["spec"].get("affinity") or {})
+
+
+def node_required(affinity: Mapping[str, Any]) -> str | None:
+    """The one node that an affinity allows."""
+    nodes = {_node_of(term) for term in _terms(affinity)}
     return nodes.pop() if len(nodes) == 1 else None
 
 

@@ -3,15 +3,34 @@
 Documents come from API servers of any age, so nothing but `metadata` is taken for granted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from clusters.manifests import names, patches
+from clusters.watch.shapes import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    Event,
+    Object,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Stretch,
+)
 from clusters.watch.usage import requests_of
 
 Json = Mapping[str, Any]
+# What comes before a reason ("Init:" or nothing), and the container or its end.
+Told = tuple[str, ContainerStatus]
+End = tuple[str, Stretch]
+
+_NO_SPEC, _NO_STATUS = PodSpec(), PodStatus()
+_NO_CONDITION, _NO_STATE, _NO_STRETCH = Condition(), ContainerState(), Stretch()
 
 # Every container waits with one of these before it starts: progress, not trouble.
 _PROGRESS = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -20,9 +39,8 @@ _MAX_REASON = 80
 _MAX_MESSAGE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class PodView:
-    """One pod of ours; the fields are those of ObservedPod."""
+class PodView(Struct, frozen=True):
+    """One pod of ours; the fields are those of ObservedPod. A large cluster makes many: a Struct costs a fifth."""
 
     uid: str
     namespace: str
@@ -78,125 +96,85 @@ class Trouble:
     message: str = ""
 
 
-def pod_view(pod: Json, *, domain: str, gpu_resources: Iterable[str]) -> PodView:
+def pod_view(pod: Pod, *, domain: str, gpu_resources: Iterable[str]) -> PodView:
     """Read a pod that carries our labels under `domain`; `gpu_resources` names what counts as a GPU."""
-    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    gates = [str(gate.get("name")) for gate in spec.get("schedulingGates") or []]
+    metadata, spec, status = pod.metadata, pod.spec or _NO_SPEC, pod.status or _NO_STATUS
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    gates = [gate.name or "" for gate in spec.scheduling_gates or ()]
     ours = names.gate(domain)
-    phase = str(status.get("phase") or "Pending")[:12]
+    phase = (status.phase or "Pending")[:12]
     requests = requests_of(spec)
-    trouble = pod_trouble(status)
+    containers = _containers(status)
+    ended = _ended(containers)
+    trouble = _trouble(status, containers, ended)
     return PodView(
-        uid=metadata["uid"],
-        namespace=metadata.get("namespace") or "",
-        name=metadata["name"],
+        uid=metadata.uid,
+        namespace=metadata.namespace or "",
+        name=metadata.name,
         run=labels.get(names.label(domain, "run")) or "",
         attempt=_integer(labels.get(names.label(domain, "attempt"))) or 0,
-        rank=names.rank_of(pod, domain),
-        node_name=spec.get("nodeName") or "",
-        pinned_node=patches.pinned_node({"spec": spec}) or "",
+        rank=names.rank_among(labels, domain),
+        node_name=spec.node_name or "",
+        pinned_node=patches.node_required(spec.affinity or {}) or "",
         phase=phase,
         is_gated=ours in gates,
         foreign_gates=[gate for gate in gates if gate != ours],
-        is_scheduled=bool(spec.get("nodeName")),
-        is_ready=(condition(status, "Ready") or {}).get("status") == "True",
-        is_deleting=bool(metadata.get("deletionTimestamp")),
-        gpus=sum(requests.get(name, 0) for name in gpu_resources),
-        ip=status.get("podIP") or "",
-        restarts=sum(int(each.get("restartCount") or 0) for each in _containers(status)),
+        is_scheduled=bool(spec.node_name),
+        is_ready=_condition(status, "Ready").status == "True",
+        is_deleting=bool(metadata.deletion_timestamp),
+        gpus=sum([requests.get(name, 0) for name in gpu_resources]),
+        ip=status.pod_ip or "",
+        restarts=sum([each.restart_count or 0 for _prefix, each in containers]),
         reason=_text(trouble.reason, _MAX_REASON),
         message=_text(trouble.message, _MAX_MESSAGE),
-        exit_code=exit_code(status),
+        exit_code=_exit_code(containers, ended),
         init_message=_text(_init_message(status), _MAX_MESSAGE),
         disruption=_text(_disruption(status), _MAX_REASON),
         checkpoint_at=moment(annotations.get(names.label(domain, "checkpoint"))),
-        created_at=moment(metadata.get("creationTimestamp")),
+        created_at=moment(metadata.creation_timestamp),
         started_at=_started_at(status),
-        finished_at=_finished_at(status) if phase in _TERMINAL else None,
-        resource_version=metadata.get("resourceVersion") or "",
+        finished_at=_finished_at(ended) if phase in _TERMINAL else None,
+        resource_version=metadata.resource_version or "",
     )
 
 
-def object_view(kind: str, body: Json, *, domain: str) -> ObjectView:
+def object_view(kind: str, body: Object, *, domain: str) -> ObjectView:
     """Read a Job, StatefulSet or Deployment that carries our labels under `domain`."""
-    metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
-    labels = metadata.get("labels") or {}
-    failure = condition(status, "ReplicaFailure") or {}
+    metadata, spec, status = body.metadata, body.spec, body.status or {}
+    labels = metadata.labels or {}
     return ObjectView(
         kind=kind,
-        uid=metadata["uid"],
-        namespace=metadata.get("namespace") or "",
-        name=metadata["name"],
+        uid=metadata.uid,
+        namespace=metadata.namespace or "",
+        name=metadata.name,
         run=labels.get(names.label(domain, "run")) or "",
         attempt=_integer(labels.get(names.label(domain, "attempt"))) or 0,
-        is_suspended=bool(spec.get("suspend")),
-        is_deleting=bool(metadata.get("deletionTimestamp")),
+        is_suspended=bool(spec and spec.suspend),
+        is_deleting=bool(metadata.deletion_timestamp),
         status=status,
-        # A Deployment tells in its status what a Job tells in events alone.
-        warning=_text(failure.get("message"), _MAX_MESSAGE) if failure.get("status") == "True" else "",
-        resource_version=metadata.get("resourceVersion") or "",
+        warning=_text(_replica_failure(status), _MAX_MESSAGE),
+        resource_version=metadata.resource_version or "",
     )
 
 
-def pod_trouble(status: Json) -> Trouble:
-    """Return the first that applies: an ended pod's reason, a waiting container, the scheduler's word, the pod's own.
-
-    Reasons of init containers carry the prefix "Init:", as kubectl shows them.
-    """
-    if status.get("phase") == "Succeeded":
-        return Trouble()
-    if status.get("phase") == "Failed":
-        return _end_of(status)
-    for trouble in _waiting(status):
-        return trouble
-    scheduled = condition(status, "PodScheduled") or {}
-    if scheduled.get("status") == "False" and scheduled.get("reason") != "SchedulingGated":
-        return Trouble(scheduled.get("reason") or "", scheduled.get("message") or "")
-    return Trouble(status.get("reason") or "", status.get("message") or "")
-
-
-def exit_code(status: Json) -> int | None:
-    """Return the exit code of the container that ended worst; in a crash loop, of its last try."""
-    codes = [int(ended.get("exitCode") or 0) for _name, ended in _ended(status)]
-    if not codes:
-        codes = [
-            int(last.get("exitCode") or 0)
-            for each in _containers(status)
-            if _state(each, "waiting") and (last := (each.get("lastState") or {}).get("terminated"))
-        ]
-    return next((code for code in codes if code), codes[0] if codes else None)
-
-
-def last_end(status: Json) -> tuple[str, int | None, str]:
+def last_end(status: PodStatus) -> tuple[str, int | None, str]:
     """Return reason, exit code and message of the newest end of a container, also of one that runs again."""
     ends = [
-        ended
-        for each in _containers(status)
-        for ended in (_state(each, "terminated"), (each.get("lastState") or {}).get("terminated"))
-        if ended
+        state.terminated
+        for _prefix, each in _containers(status)
+        for state in (each.state, each.last_state)
+        if state and state.terminated
     ]
-    newest = max(ends, key=lambda ended: str(ended.get("finishedAt") or ""), default={})
-    code = newest.get("exitCode")
-    return (
-        _text(newest.get("reason"), _MAX_REASON),
-        code if isinstance(code, int) else None,
-        _text(newest.get("message"), _MAX_MESSAGE),
-    )
+    newest = max(ends, key=lambda end: end.finished_at or "", default=_NO_STRETCH)
+    return _text(newest.reason, _MAX_REASON), newest.exit_code, _text(newest.message, _MAX_MESSAGE)
 
 
-def warning_of(event: Json) -> tuple[str, Trouble] | None:
+def warning_of(event: Event) -> tuple[str, Trouble] | None:
     """Return what a Warning event is about (a uid) and what it says; None for other events."""
-    uid = (event.get("involvedObject") or {}).get("uid")
-    if event.get("type") != "Warning" or not uid:
+    uid = event.involved_object.uid if event.involved_object else None
+    if event.type != "Warning" or not uid:
         return None
-    reason, message = _text(event.get("reason"), _MAX_REASON), _text(event.get("message"), _MAX_MESSAGE)
-    return str(uid), Trouble(reason, message)
-
-
-def condition(status: Json, kind: str) -> Json | None:
-    """Return the condition of that type."""
-    return next((each for each in status.get("conditions") or [] if each.get("type") == kind), None)
+    return uid, Trouble(_text(event.reason, _MAX_REASON), _text(event.message, _MAX_MESSAGE))
 
 
 def moment(text: object) -> datetime | None:
@@ -210,67 +188,93 @@ def moment(text: object) -> datetime | None:
     return parsed if parsed.tzinfo else None
 
 
-def _end_of(status: Json) -> Trouble:
-    if status.get("reason"):  # the kubelet's or the node controller's: Evicted, OutOfcpu, NodeLost
-        return Trouble(status["reason"], status.get("message") or "")
-    for prefix, ended in _ended(status):
-        if ended.get("exitCode") or ended.get("reason") not in ("Completed", None):
-            return Trouble(prefix + (ended.get("reason") or "Error"), ended.get("message") or "")
-    return Trouble("", status.get("message") or "")
+def _trouble(status: PodStatus, containers: Sequence[Told], ended: Sequence[End]) -> Trouble:
+    """Return the first that applies: an ended pod's reason, a waiting container, the scheduler's word, the pod's own.
+
+    Reasons of init containers carry the prefix "Init:", as kubectl shows them.
+    """
+    if status.phase == "Succeeded":
+        return Trouble()
+    if status.phase == "Failed":
+        return _end_of(status, ended)
+    for prefix, each in containers:
+        waiting = (each.state or _NO_STATE).waiting
+        if waiting and (waiting.reason or "") not in _PROGRESS:
+            return Trouble(f"{prefix}{waiting.reason}", waiting.message or "")
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.status == "False" and scheduled.reason != "SchedulingGated":
+        return Trouble(scheduled.reason or "", scheduled.message or "")
+    return Trouble(status.reason or "", status.message or "")
 
 
-def _waiting(status: Json) -> Iterator[Trouble]:
-    for prefix, each in _named(status):
-        waiting = _state(each, "waiting") or {}
-        if (waiting.get("reason") or "") not in _PROGRESS:
-            yield Trouble(prefix + waiting["reason"], waiting.get("message") or "")
+def _end_of(status: PodStatus, ended: Sequence[End]) -> Trouble:
+    if status.reason:  # the kubelet's or the node controller's: Evicted, OutOfcpu, NodeLost
+        return Trouble(status.reason, status.message or "")
+    for prefix, end in ended:
+        if end.exit_code or end.reason not in ("Completed", None):
+            return Trouble(prefix + (end.reason or "Error"), end.message or "")
+    return Trouble("", status.message or "")
 
 
-def _ended(status: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the ended containers: failed init containers, then the main ones."""
-    for prefix, each in _named(status):
-        ended = _state(each, "terminated")
-        if ended and (not prefix or ended.get("exitCode")):
-            yield prefix, ended
+def _condition(status: PodStatus, kind: str) -> Condition:
+    for each in status.conditions or ():
+        if each.type == kind:
+            return each
+    return _NO_CONDITION
 
 
-def _named(status: Json) -> Iterator[tuple[str, Json]]:
-    for each in status.get("initContainerStatuses") or []:
-        yield "Init:", each
-    for each in status.get("containerStatuses") or []:
-        yield "", each
+def _replica_failure(status: Json) -> str:
+    """Return what keeps a Deployment from having its pods: it tells in its status what a Job tells in events alone."""
+    for each in status.get("conditions") or ():
+        if each.get("type") == "ReplicaFailure" and each.get("status") == "True":
+            return str(each.get("message") or "")
+    return ""
 
 
-def _containers(status: Json) -> Sequence[Json]:
-    return [each for _prefix, each in _named(status)]
+def _containers(status: PodStatus) -> list[Told]:
+    """Return all containers, those first that run first."""
+    main = [("", each) for each in status.container_statuses or ()]
+    early = status.init_container_statuses
+    return [*(("Init:", each) for each in early), *main] if early else main
 
 
-def _state(container: Json, kind: str) -> Json | None:
-    return (container.get("state") or {}).get(kind)
-
-
-def _init_message(status: Json) -> str:
-    ended = [_state(each, "terminated") or {} for each in status.get("initContainerStatuses") or []]
-    return next((str(each["message"]) for each in reversed(ended) if each.get("message")), "")
-
-
-def _disruption(status: Json) -> str:
-    target = condition(status, "DisruptionTarget") or {}
-    return str(target.get("reason") or "DisruptionTarget") if target.get("status") == "True" else ""
-
-
-def _started_at(status: Json) -> datetime | None:
-    times = [
-        moment((_state(each, kind) or {}).get("startedAt"))
-        for each in status.get("containerStatuses") or []
-        for kind in ("running", "terminated")
+def _ended(containers: Sequence[Told]) -> list[End]:
+    """Return the ended containers: failed init containers, then the main ones."""
+    return [
+        (prefix, each.state.terminated)
+        for prefix, each in containers
+        if each.state and each.state.terminated and (not prefix or each.state.terminated.exit_code)
     ]
-    return min((time for time in times if time), default=None)
 
 
-def _finished_at(status: Json) -> datetime | None:
-    times = [moment(ended.get("finishedAt")) for _prefix, ended in _ended(status)]
-    return max((time for time in times if time), default=None)
+def _exit_code(containers: Sequence[Told], ended: Sequence[End]) -> int | None:
+    """Return the exit code of the container that ended worst; in a crash loop, of its last try."""
+    ends = [end for _prefix, end in ended] or [
+        each.last_state.terminated
+        for _prefix, each in containers
+        if each.last_state and each.last_state.terminated and each.state and each.state.waiting
+    ]
+    codes = [end.exit_code or 0 for end in ends]
+    return next(filter(None, codes), codes[0] if codes else None)
+
+
+def _init_message(status: PodStatus) -> str:
+    ends = [each.state.terminated for each in status.init_container_statuses or () if each.state]
+    return next((end.message for end in reversed(ends) if end and end.message), "")
+
+
+def _disruption(status: PodStatus) -> str:
+    target = _condition(status, "DisruptionTarget")
+    return target.reason or "DisruptionTarget" if target.status == "True" else ""
+
+
+def _started_at(status: PodStatus) -> datetime | None:
+    begun = [each.state.running or each.state.terminated for each in status.container_statuses or () if each.state]
+    return min([time for each in begun if each and (time := moment(each.started_at))], default=None)
+
+
+def _finished_at(ended: Sequence[End]) -> datetime | None:
+    return max([time for _prefix, end in ended if (time := moment(end.finished_at))], default=None)
 
 
 def _text(text: object, limit: int) -> str:

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from clusters.watch.shapes import Condition, Node, NodeInfo, NodeSpec, NodeStatus, Taint
 from clusters.watch.usage import amount
 
 Json = Mapping[str, Any]
 Devices = Mapping[int, tuple[int, int]]
+
+_NO_SPEC, _NO_STATUS, _NO_INFO = NodeSpec(), NodeStatus(), NodeInfo()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,14 @@ class FlavorSelector:
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalogue:
     """What the administrator defined: all flavors, and the label keys of this cluster's topology levels."""
 
     flavors: tuple[FlavorSelector, ...] = ()
     level_keys: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def gpu_resources(self) -> frozenset[str]:
         """The resources that count as GPUs."""
         return frozenset(flavor.resource_name for flavor in self.flavors)
@@ -76,29 +80,28 @@ class Change:
     detail: Mapping[str, object] = field(default_factory=dict)
 
 
-def node_view(node: Json, flavors: Iterable[FlavorSelector]) -> NodeView:
+def node_view(node: Node, flavors: Iterable[FlavorSelector]) -> NodeView:
     """Read a node. One of an unknown product offers nothing, but is there."""
-    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-    labels = metadata.get("labels") or {}
-    allocatable, info = status.get("allocatable") or {}, status.get("nodeInfo") or {}
-    conditions = {each["type"]: _condition(each) for each in status.get("conditions") or []}
+    metadata, spec, status = node.metadata, node.spec or _NO_SPEC, node.status or _NO_STATUS
+    labels, allocatable, info = metadata.labels or {}, status.allocatable or {}, status.node_info or _NO_INFO
+    conditions = {each.type or "": _condition(each) for each in status.conditions or ()}
     return NodeView(
-        name=metadata["name"],
-        uid=metadata["uid"],
+        name=metadata.name,
+        uid=metadata.uid,
         labels=labels,
-        taints=[_taint(taint) for taint in spec.get("taints") or []],
+        taints=[_taint(taint) for taint in spec.taints or ()],
         conditions=conditions,
         address=_address(status)[:64],
-        kubelet_version=(info.get("kubeletVersion") or "")[:60],
-        container_runtime=(info.get("containerRuntimeVersion") or "")[:80],
+        kubelet_version=(info.kubelet_version or "")[:60],
+        container_runtime=(info.container_runtime_version or "")[:80],
         is_ready=conditions.get("Ready", {}).get("status") == "True",
-        is_cordoned=bool(spec.get("unschedulable")),
+        is_cordoned=bool(spec.unschedulable),
         cpu_milli=amount("cpu", allocatable.get("cpu", 0)),
         memory_mib=amount("memory", allocatable.get("memory", 0)) // 2**20,
         pods=amount("pods", allocatable.get("pods", 0)),
         extended=_extended(allocatable),
         devices=_devices(labels, status, flavors),
-        resource_version=metadata.get("resourceVersion") or "",
+        resource_version=metadata.resource_version or "",
     )
 
 
@@ -143,8 +146,8 @@ def _device_changes(before: Devices, after: Devices, flavors: Iterable[FlavorSel
             yield Change(kind, {"flavor": flavor.name, "from": had, "to": has})
 
 
-def _devices(labels: Json, status: Json, flavors: Iterable[FlavorSelector]) -> dict[int, tuple[int, int]]:
-    allocatable, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
+def _devices(labels: Json, status: NodeStatus, flavors: Iterable[FlavorSelector]) -> dict[int, tuple[int, int]]:
+    allocatable, capacity = status.allocatable or {}, status.capacity or {}
     devices = {
         flavor.id: (
             amount(flavor.resource_name, capacity.get(flavor.resource_name, 0)),
@@ -166,22 +169,22 @@ def _extended(allocatable: Json) -> dict[str, int]:
     }
 
 
-def _condition(condition: Json) -> dict[str, object]:
+def _condition(condition: Condition) -> dict[str, str]:
     # Without the heartbeat time, which changes all the time and says nothing.
     told = {
-        "status": condition.get("status") or "Unknown",
-        "reason": condition.get("reason") or "",
-        "since": condition.get("lastTransitionTime") or "",
+        "status": condition.status or "Unknown",
+        "reason": condition.reason or "",
+        "since": condition.last_transition_time or "",
     }
-    if told["status"] == "True" and condition["type"] != "Ready":  # it says what is wrong, an XID for instance
-        told["message"] = str(condition.get("message") or "")[:300]
+    if told["status"] == "True" and condition.type != "Ready":  # it says what is wrong, an XID for instance
+        told["message"] = (condition.message or "")[:300]
     return told
 
 
-def _taint(taint: Json) -> dict[str, object]:
-    return {key: taint.get(key) or "" for key in ("key", "value", "effect")}
+def _taint(taint: Taint) -> dict[str, object]:
+    return {"key": taint.key or "", "value": taint.value or "", "effect": taint.effect or ""}
 
 
-def _address(status: Json) -> str:
-    by_type = {each.get("type"): str(each.get("address") or "") for each in status.get("addresses") or []}
+def _address(status: NodeStatus) -> str:
+    by_type = {each.type: each.address or "" for each in status.addresses or ()}
     return by_type.get("InternalIP") or by_type.get("Hostname") or ""

@@ -1,13 +1,14 @@
 """Rows of our pods, kept in line with one cluster."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from clusters.models import ObservedPod
 from clusters.watch.diagnose import PodView, Trouble
 
-_COLUMNS = [column.name for column in fields(PodView)]
+_COLUMNS = PodView.__struct_fields__
 _UPDATED = [*(name for name in _COLUMNS if name != "uid"), "seen_at", "gone_at"]
 _BATCH = 500
 

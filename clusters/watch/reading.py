@@ -2,17 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from clusters.k8s.values import JsonObject
+from msgspec import Struct
+
+from clusters.k8s.documents import Form
 from clusters.watch.diagnose import ObjectView, PodView, Trouble, object_view, pod_view, warning_of
 from clusters.watch.inventory import Catalogue, NodeView, node_view
+from clusters.watch.shapes import Claim, ClaimSpec, ClaimStatus, Document, Event, Node, Object, Pod
 from clusters.watch.usage import PodUsage, usage_of
 
 OBJECT_KINDS: Mapping[str, str] = {"jobs": "Job", "deployments": "Deployment", "statefulsets": "StatefulSet"}
+PODS: Form[Pod] = Form(Pod)
+FORMS: Mapping[str, Form[Any]] = {
+    "nodes": Form(Node),
+    "pods": PODS,
+    **{kind: Form(Object) for kind in OBJECT_KINDS},
+    "events": Form(Event),
+    "persistentvolumeclaims": Form(Claim),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignPod:
+class ForeignPod(Struct, frozen=True):
     """A pod that is not ours; `usage` None while it takes nothing from a node."""
 
     uid: str
@@ -53,45 +64,41 @@ class Reader:
     ours: Mapping[str, str]
     catalogue: Catalogue
 
-    def read(self, kind: str, body: JsonObject) -> Reading:
-        """Return what is kept of an object of a kind (its plural name)."""
-        if kind == "pods":
-            return self._pod(body)
-        if kind == "nodes":
-            return node_view(body, self.catalogue.flavors)
-        if kind == "events":
-            return _warning(body)
-        if kind == "persistentvolumeclaims":
-            return _claim(body)
-        return object_view(OBJECT_KINDS[kind], body, domain=self.domain)
+    def read(self, kind: str, document: Document) -> Reading:
+        """Return what is kept of a document of a kind (its plural name)."""
+        if isinstance(document, Pod):
+            return self._pod(document)
+        if isinstance(document, Node):
+            return node_view(document, self.catalogue.flavors)
+        if isinstance(document, Event):
+            return _warning(document)
+        if isinstance(document, Claim):
+            return _claim(document)
+        return object_view(OBJECT_KINDS[kind], document, domain=self.domain)
 
-    def _pod(self, body: JsonObject) -> PodView | ForeignPod:
-        carried = body["metadata"].get("labels") or {}
-        if all(carried.get(key) == value for key, value in self.ours.items()):
-            return pod_view(body, domain=self.domain, gpu_resources=self.catalogue.gpu_resources)
-        return ForeignPod(body["metadata"]["uid"], usage_of(body))
+    def _pod(self, pod: Pod) -> PodView | ForeignPod:
+        if self.ours.items() <= (pod.metadata.labels or {}).items():
+            return pod_view(pod, domain=self.domain, gpu_resources=self.catalogue.gpu_resources)
+        return ForeignPod(pod.metadata.uid, usage_of(pod))
 
 
-def _warning(event: JsonObject) -> WarningView:
+def _warning(event: Event) -> WarningView:
     about, trouble = warning_of(event) or ("", Trouble())
     return WarningView(
-        uid=event["metadata"]["uid"],
-        about=about,
-        trouble=trouble,
-        at=str(event.get("lastTimestamp") or event.get("eventTime") or ""),
+        uid=event.metadata.uid, about=about, trouble=trouble, at=event.last_timestamp or event.event_time or ""
     )
 
 
-def _claim(item: JsonObject) -> ClaimView:
-    metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
-    asked = (spec.get("resources") or {}).get("requests") or {}
-    size = (status.get("capacity") or {}).get("storage") or asked.get("storage")
+def _claim(claim: Claim) -> ClaimView:
+    metadata, spec, status = claim.metadata, claim.spec or ClaimSpec(), claim.status or ClaimStatus()
+    asked = (spec.resources.requests if spec.resources else None) or {}
+    size = (status.capacity or {}).get("storage") or asked.get("storage")
     return ClaimView(
-        uid=metadata["uid"],
-        namespace=metadata.get("namespace") or "",
-        name=metadata["name"],
-        access_modes=spec.get("accessModes") or [],
-        phase=(status.get("phase") or "")[:12],
+        uid=metadata.uid,
+        namespace=metadata.namespace or "",
+        name=metadata.name,
+        access_modes=spec.access_modes or [],
+        phase=(status.phase or "")[:12],
         size=str(size or "")[:40],
-        storage_class=spec.get("storageClassName") or "",
+        storage_class=spec.storage_class_name or "",
     )

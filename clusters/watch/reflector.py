@@ -11,7 +11,8 @@ import structlog
 from clusters.k8s.gateway import Gateway, WatchStream
 from clusters.k8s.values import GatewayError, Gone, Unreachable
 from clusters.watch.inbox import Inbox
-from clusters.watch.reading import Reader
+from clusters.watch.reading import FORMS, Reader
+from clusters.watch.shapes import Document
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +48,7 @@ class Reflector(threading.Thread):
         self._version = ""
         self._failures = 0
         self._stopping = threading.Event()
-        self._stream: WatchStream | None = None
+        self._stream: WatchStream[Document] | None = None
 
     def run(self) -> None:
         """Reflect until stopped; no error of the cluster ends it."""
@@ -76,7 +77,11 @@ class Reflector(threading.Thread):
         source = self.source
         # The version of the list itself: those of its items are older, in no order.
         items, version = self._gateway.read_list(
-            source.kind, partial(self._reader.read, source.kind), labels=source.labels, fields=source.fields
+            source.kind,
+            FORMS[source.kind],
+            partial(self._reader.read, source.kind),
+            labels=source.labels,
+            fields=source.fields,
         )
         if not version:
             raise Unreachable(f"the list of {source.kind} has no version")
@@ -87,6 +92,7 @@ class Reflector(threading.Thread):
         source = self.source
         stream = self._stream = self._gateway.watch(
             source.kind,
+            FORMS[source.kind],
             labels=source.labels,
             fields=source.fields,
             resource_version=self._version,
@@ -98,11 +104,11 @@ class Reflector(threading.Thread):
         try:
             for event in stream if not self._stopping.is_set() else ():
                 self._failures = 0
-                if event["type"] in _CHANGES:
-                    reading = self._reader.read(source.kind, event["object"])
-                    self._inbox.put_event(source.kind, event["type"], reading)
+                if event.type in _CHANGES:
+                    reading = self._reader.read(source.kind, event.object)
+                    self._inbox.put_event(source.kind, event.type, reading)
                 # Bookmarks carry nothing but a newer version to resume from.
-                self._version = event["object"]["metadata"].get("resourceVersion") or self._version
+                self._version = event.object.metadata.resource_version or self._version
         finally:
             stream.close()
             self._stream = None

@@ -4,53 +4,54 @@ CPU in thousandths of a core, all else in its base unit (bytes, pieces).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+
+from msgspec import Struct
 
 from clusters import quantities
+from clusters.watch import shapes
+from clusters.watch.shapes import Pod, PodSpec
 
-Json = Mapping[str, Any]
 Amounts = dict[str, int]
 
+_ENDED = ("Succeeded", "Failed")
 _MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class PodUsage:
+class PodUsage(Struct, frozen=True):
     """A bound pod that has not ended: what it takes, and from which node."""
 
     node: str
     amounts: Mapping[str, int]
 
 
-def usage_of(pod: Json) -> PodUsage | None:
+def usage_of(pod: Pod) -> PodUsage | None:
     """Return what the pod takes from a node; None while it is not bound, and once it has ended."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+    spec, status = pod.spec, pod.status
+    if not spec or not spec.node_name or (status and status.phase in _ENDED):
         return None
-    return PodUsage(node=spec["nodeName"], amounts=requests_of(spec))
+    return PodUsage(node=spec.node_name, amounts=requests_of(spec))
 
 
-def requests_of(spec: Json) -> Amounts:
+def requests_of(spec: PodSpec) -> Amounts:
     """Return a pod's effective requests: its containers together, or its largest init step if that is more.
 
     Init containers that restart always (sidecars) keep running beside all that follows them.
     """
     running: Amounts = {}
     peak: Amounts = {}
-    for container in spec.get("initContainers") or []:
-        asked = _asked(container)
-        if container.get("restartPolicy") == "Always":
+    for container in spec.init_containers or ():
+        asked = _asked(container.resources)
+        if container.restart_policy == "Always":
             running = _sum(running, asked)
             peak = _larger(peak, running)
         else:
             peak = _larger(peak, _sum(running, asked))
-    for container in spec.get("containers") or []:
-        running = _sum(running, _asked(container))
+    for container in spec.containers or ():
+        running = _sum(running, _asked(container.resources))
     # Requests of the pod as a whole stand in for those of its containers.
-    whole = _larger(running, peak) | _asked(spec)
-    return _sum(whole, _amounts(spec.get("overhead") or {}))
+    whole = _larger(running, peak) | _asked(spec.resources)
+    return _sum(whole, _amounts(spec.overhead or {}))
 
 
 def amount(resource: str, quantity: object) -> int:
@@ -63,21 +64,26 @@ def mebibytes(size: int) -> int:
     return -(-size // _MIB)
 
 
-def _asked(owner: Json) -> Amounts:
-    resources = owner.get("resources") or {}
+def _asked(resources: shapes.Amounts | None) -> Amounts:
+    if not resources:
+        return {}
     # The API server fills requests from limits; other servers may not.
-    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    return _amounts({**(resources.limits or {}), **(resources.requests or {})})
 
 
-def _amounts(quantity_by_resource: Json) -> Amounts:
+def _amounts(quantity_by_resource: Mapping[str, object]) -> Amounts:
     return {resource: amount(resource, text) for resource, text in quantity_by_resource.items()}
 
 
 def _sum(left: Amounts, right: Amounts) -> Amounts:
+    if not left or not right:
+        return left or right
     return left | {resource: left.get(resource, 0) + value for resource, value in right.items()}
 
 
 def _larger(left: Amounts, right: Amounts) -> Amounts:
+    if not left or not right:
+        return left or right
     return left | {resource: max(left.get(resource, 0), value) for resource, value in right.items()}
 
 

@@ -1,6 +1,7 @@
 """S7 and S8: watch a running gang and settle its end."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +11,7 @@ from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import NotFound
 from clusters.models import NodeFault, ObservedPod
 from clusters.watch.diagnose import PodView, pod_view
+from clusters.watch.reading import PODS
 from jobs import transitions
 from jobs.dispatch import render, sets, stop, verdict
 from jobs.dispatch.faults import of_node, suspected
@@ -137,11 +139,9 @@ def _deleted(view: View) -> None:
 
 def _pods_now(view: View, gateway: Gateway) -> list[Pod] | None:
     """The pods as they are now, and as they last were those that are gone. None: their end was not seen yet."""
-    listed = gateway.list("pods", view.attempt.namespace, labels=render.selector(view))
-    present = {
-        body["metadata"]["uid"]: pod_view(body, domain=settings.MUSTER_DOMAIN, gpu_resources=())
-        for body in listed.get("items") or ()
-    }
+    read = partial(pod_view, domain=settings.MUSTER_DOMAIN, gpu_resources=())
+    found, _version = gateway.read_list("pods", PODS, read, view.attempt.namespace, labels=render.selector(view))
+    present = {pod.uid: pod for pod in found}
     missing = [pod for pod in view.pods if pod.uid not in present]
     if any(pod.gone_at is None for pod in missing):
         return None

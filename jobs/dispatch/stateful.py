@@ -1,9 +1,12 @@
 """A StatefulSet that runs: its ranks start again by themselves, until one of them does so too often."""
 
+from msgspec import convert
+
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import NotFound
 from clusters.models import ObservedPod
 from clusters.watch import diagnose
+from clusters.watch.shapes import PodStatus
 from jobs.dispatch import run, stop, verdict
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.view import View
@@ -29,7 +32,7 @@ def _cause(pod: ObservedPod, gateway: Gateway) -> Cause:
         status = gateway.get("pods", pod.namespace, pod.name).get("status") or {}
     except NotFound:
         status = {}
-    reason, code, message = diagnose.last_end(status)
+    reason, code, message = diagnose.last_end(convert(status, PodStatus))
     is_oom = reason == "OOMKilled" or code == verdict.OOM_EXIT
     outcome = verdict.Outcome.OOM if is_oom else verdict.Outcome.USER_ERROR
     text = message or f"ended {pod.restarts} times, the last time with exit code {code}"

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from clusters.k8s.documents import WHOLE, unmanaged
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import GatewayError, JsonObject
 from jobs.simulator.invariants import Referee, Violation
@@ -73,10 +74,10 @@ class Follower:
         return str(version)
 
     def _watch(self, kind: str, known: dict[str, JsonObject], version: str) -> None:
-        for event in self._gateway.watch(kind, resource_version=version, timeout_s=WATCH_S):
+        for event in self._gateway.watch(kind, WHOLE, resource_version=version, timeout_s=WATCH_S):
             if self._stopping.is_set():
                 return
-            change, body = event["type"], event["object"]
+            change, body = event.type, unmanaged(event.object)
             if change not in CHANGES:
                 continue
             if change == "DELETED":

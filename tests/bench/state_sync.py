@@ -16,18 +16,16 @@ from functools import partial
 from typing import Any
 from urllib.request import urlopen
 
-import orjson
 from django.conf import settings
 from kubernetes.client import ApiClient
 
 from clusters.k8s.gateway import Gateway
 from clusters.models import Node, ObservedPod
-from clusters.watch.diagnose import pod_view
 from clusters.watch.inbox import Batch
 from clusters.watch.inventory import Catalogue, FlavorSelector
 from clusters.watch.mirror import Mirror, reader_for, sources
 from clusters.watch.process import calm_collector
-from clusters.watch.reading import Reader
+from clusters.watch.reading import FORMS, Reader
 from tests import factories
 from tests.bench.supply import PRODUCT
 
@@ -57,7 +55,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             _check_rows(args)
             event_us = _events(gateway, reader, mirror)
             rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # before the typed client takes its own
-            typed = _against_typed(url, selector.resource_name)
+            typed = _against_typed(url, reader)
     return {
         "cold_s": round(cold_s, 2),
         "listed_s": round(listed_s, 2),
@@ -85,7 +83,8 @@ def _cold(gateway: Gateway, reader: Reader, mirror: Mirror) -> float:
     began = time.perf_counter()
     batch = Batch()
     for source in sources():
-        items, _version = gateway.read_list(source.kind, partial(reader.read, source.kind), labels=source.labels)
+        read, form = partial(reader.read, source.kind), FORMS[source.kind]
+        items, _version = gateway.read_list(source.kind, form, read, labels=source.labels)
         batch.add_list(source.kind, items)
     listed_s = time.perf_counter() - began
     mirror.load()
@@ -103,8 +102,8 @@ def _events(gateway: Gateway, reader: Reader, mirror: Mirror) -> float:
     """Return microseconds an event: stream, batch and rows, all changes in one batch as a busy second brings them."""
     began = time.perf_counter()
     batch = Batch()
-    for event in gateway.watch("pods", resource_version="1", timeout_s=EVENTS):
-        batch.add_event("pods", event["type"], reader.read("pods", event["object"]))
+    for event in gateway.watch("pods", FORMS["pods"], resource_version="1", timeout_s=EVENTS):
+        batch.add_event("pods", event.type, reader.read("pods", event.object))
     mirror.apply(batch)
     spent_us = (time.perf_counter() - began) * 1e6
     changed = ObservedPod.objects.filter(restarts=1).count()
@@ -113,15 +112,15 @@ def _events(gateway: Gateway, reader: Reader, mirror: Mirror) -> float:
     return spent_us / EVENTS
 
 
-def _against_typed(url: str, gpu_resource: str) -> dict[str, float]:
+def _against_typed(url: str, reader: Reader) -> dict[str, float]:
     """Compare the best CPU times over the same page of our own pods, taken in turn."""
     with urlopen(f"{url}/api/v1/pods?limit={TYPED_PODS}") as answer:  # noqa: S310 -- our own server
         page = answer.read()
     client = ApiClient()
 
     def raw() -> None:
-        for item in orjson.loads(page)["items"]:
-            pod_view(item, domain=settings.MUSTER_DOMAIN, gpu_resources=(gpu_resource,))
+        for item in FORMS["pods"].page(page).items or ():
+            reader.read("pods", item)
 
     def typed() -> None:
         client.deserialize(page.decode(), "V1PodList", "application/json")

@@ -1,10 +1,18 @@
 """Objects of the Kubernetes API as tests write them: whole enough to be read, small enough to be seen through."""
 
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 Json = dict[str, Any]
 DOMAIN = "muster.internal"
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
+Shape = TypeVar("Shape")
+
+
+def read_as(shape: type[Shape], body: Json) -> Shape:
+    """What is read of a document when it comes as bytes."""
+    return msgspec.json.decode(msgspec.json.encode(body), type=shape)
 
 
 def node(name: str, *, uid: str = "", version: int = 1, gpus: int = 8, **changes: Any) -> Json:

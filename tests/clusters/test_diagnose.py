@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from clusters.watch.diagnose import PodView, object_view, pod_view, warning_of
-from tests.clusters.documents import DOMAIN, job, pod, warning
+from clusters.watch.shapes import Event, Object, Pod
+from tests.clusters.documents import DOMAIN, job, pod, read_as, warning
 
 GATE = f"{DOMAIN}/placement"
 
 
 def view(**changes: Any) -> PodView:
-    return pod_view(pod("p", run="r7", **changes), domain=DOMAIN, gpu_resources={"nvidia.com/gpu"})
+    return pod_view(read_as(Pod, pod("p", run="r7", **changes)), domain=DOMAIN, gpu_resources={"nvidia.com/gpu"})
 
 
 def container(**state: Any) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def test_texts_of_programs_are_cut_and_lose_what_the_database_does_not_take() ->
 def test_the_barest_document_is_read() -> None:
     bare = {"metadata": {"name": "p", "uid": "u"}, "spec": None, "status": None}
 
-    seen = pod_view(bare, domain=DOMAIN, gpu_resources=())
+    seen = pod_view(read_as(Pod, bare), domain=DOMAIN, gpu_resources=())
 
     assert (seen.phase, seen.run, seen.attempt, seen.rank, seen.gpus) == ("Pending", "", 0, None, 0)
 
@@ -184,7 +185,7 @@ def test_a_deployment_that_cannot_make_its_pods_warns_by_its_own_status() -> Non
     failure = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
     body = job("m-r1-a1", status={"conditions": [failure], "replicas": 0})
 
-    seen = object_view("Deployment", body, domain=DOMAIN)
+    seen = object_view("Deployment", read_as(Object, body), domain=DOMAIN)
 
     assert (seen.kind, seen.run, seen.attempt, seen.warning) == ("Deployment", "r1", 1, "exceeded quota")
     assert seen.status["replicas"] == 0
@@ -193,6 +194,6 @@ def test_a_deployment_that_cannot_make_its_pods_warns_by_its_own_status() -> Non
 def test_only_warnings_are_warnings() -> None:
     event = warning("uid-1", "FailedCreate", "exceeded quota")
 
-    assert warning_of(event) is not None
-    assert warning_of(event | {"type": "Normal"}) is None
-    assert warning_of(event | {"involvedObject": {}}) is None
+    assert warning_of(read_as(Event, event)) is not None
+    assert warning_of(read_as(Event, event | {"type": "Normal"})) is None
+    assert warning_of(read_as(Event, event | {"involvedObject": {}})) is None

@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from clusters.k8s.client import CONNECT_TIMEOUT_S
 from clusters.k8s.connection import Connection
+from clusters.k8s.documents import WHOLE
 from clusters.k8s.gateway import Gateway
 from clusters.k8s.values import Gone, Invalid, Refused, StateMoved, Unreachable
 from tests.clusters.scripted_server import ScriptedServer, reply, scripted_server
@@ -152,7 +153,7 @@ def test_a_list_whose_pages_expire_starts_over(gateway: Gateway, server: Scripte
 @pytest.mark.parametrize("version", ["", "None"])
 def test_a_watch_never_starts_from_no_version(gateway: Gateway, server: ScriptedServer, version: str) -> None:
     with pytest.raises(ValueError, match="version"):
-        gateway.watch("pods", resource_version=version)
+        gateway.watch("pods", WHOLE, resource_version=version)
 
     assert server.asked == []
 
@@ -161,9 +162,9 @@ def test_an_expired_version_inside_the_stream_is_told_apart(gateway: Gateway, se
     error = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
     body = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n' + json.dumps(error).encode() + b"\n"
     server.answer = lambda handler: reply(handler, 200, body)
-    events = iter(gateway.watch("pods", resource_version="5"))
+    events = iter(gateway.watch("pods", WHOLE, resource_version="5"))
 
-    assert next(events)["type"] == "BOOKMARK"
+    assert next(events).type == "BOOKMARK"
     with pytest.raises(Gone):
         next(events)
     assert server.asked[-1].endswith("resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=60")

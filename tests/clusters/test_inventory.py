@@ -2,16 +2,21 @@
 
 from typing import Any
 
-from clusters.watch.inventory import Catalogue, FlavorSelector, NodeFacts, changes, facts_of, node_view
-from tests.clusters.documents import PRODUCT, node
+from clusters.watch.inventory import Catalogue, FlavorSelector, NodeFacts, NodeView, changes, facts_of, node_view
+from clusters.watch.shapes import Node
+from tests.clusters.documents import PRODUCT, Json, node, read_as
 
 H100 = FlavorSelector(7, "h100", "nvidia.com/gpu.product", PRODUCT, "nvidia.com/gpu")
 MIG = FlavorSelector(8, "mig", "nvidia.com/gpu.product", PRODUCT, "nvidia.com/mig-1g.10gb")
 CATALOGUE = Catalogue((H100, MIG), ("topology/rack",))
 
 
+def view_of(document: Json) -> NodeView:
+    return node_view(read_as(Node, document), CATALOGUE.flavors)
+
+
 def facts(**document: Any) -> NodeFacts:
-    return facts_of(node_view(node("n1", **document), CATALOGUE.flavors))
+    return facts_of(view_of(node("n1", **document)))
 
 
 def happened(before: NodeFacts | None, after: NodeFacts) -> list[tuple[str, object]]:
@@ -19,7 +24,7 @@ def happened(before: NodeFacts | None, after: NodeFacts) -> list[tuple[str, obje
 
 
 def test_a_node_offers_the_flavors_whose_label_and_resource_it_has() -> None:
-    view = node_view(node("n1", gpus=7, capacity=8), CATALOGUE.flavors)
+    view = view_of(node("n1", gpus=7, capacity=8))
 
     assert view.devices == {7: (8, 7)}
     assert (view.cpu_milli, view.memory_mib, view.pods) == (96_000, 1_048_576, 110)
@@ -27,7 +32,7 @@ def test_a_node_offers_the_flavors_whose_label_and_resource_it_has() -> None:
 
 
 def test_a_node_of_an_unknown_product_offers_nothing_but_is_there() -> None:
-    view = node_view(node("n1", labels={"nvidia.com/gpu.product": "Tesla-T4"}), CATALOGUE.flavors)
+    view = view_of(node("n1", labels={"nvidia.com/gpu.product": "Tesla-T4"}))
 
     assert view.devices == {}
     assert view.name == "n1"
@@ -37,7 +42,7 @@ def test_heartbeats_and_versions_are_no_change_of_a_node() -> None:
     beaten = node("n1", version=9)
     beaten["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-12-01T10:00:00Z"
 
-    assert node_view(beaten, CATALOGUE.flavors) == node_view(node("n1"), CATALOGUE.flavors)
+    assert view_of(beaten) == view_of(node("n1"))
 
 
 def test_the_first_look_registers_a_node() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import OperationalError
 
@@ -19,6 +20,7 @@ from clusters.watch import mirror as mirror_module
 from clusters.watch.inbox import Batch
 from clusters.watch.inventory import Catalogue, FlavorSelector
 from clusters.watch.mirror import Mirror, reader_for
+from clusters.watch.reading import FORMS, Reader, Reading
 from tests.clusters.documents import DOMAIN, PRODUCT, Json, claim, job, node, pod, warning
 
 pytestmark = pytest.mark.django_db
@@ -56,17 +58,21 @@ def fresh(cluster: Cluster, catalogue: Catalogue) -> Mirror:
     return mirror
 
 
+def reading(reader: Reader, kind: str, body: Json) -> Reading:
+    return reader.read(kind, FORMS[kind].object(msgspec.json.encode(body)))
+
+
 def lists(**items: list[Json]) -> Batch:
     """A batch of complete lists; the essential kinds that are not named are empty."""
     batch, reader = Batch(), reader_for(written_catalogue())
     for kind in {"nodes", "pods", "jobs", "deployments", *items}:
-        batch.add_list(kind, [reader.read(kind, body) for body in items.get(kind, [])])
+        batch.add_list(kind, [reading(reader, kind, body) for body in items.get(kind, [])])
     return batch
 
 
 def event(kind: str, verb: str, body: Json) -> Batch:
     batch = Batch()
-    batch.add_event(kind, verb, reader_for(written_catalogue()).read(kind, body))
+    batch.add_event(kind, verb, reading(reader_for(written_catalogue()), kind, body))
     return batch
 
 

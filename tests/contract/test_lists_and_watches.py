@@ -4,20 +4,18 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import pytest
 
-from clusters.k8s.values import NotFound, Unreachable
+from clusters.k8s.documents import WHOLE, Event
+from clusters.k8s.values import JsonObject, NotFound, Unreachable
 from tests.contract.conftest import Server
 from tests.contract.objects import job, opened, unsuspend
 
-Json = dict[str, Any]
 
-
-def changes(server: Server, version: str, labels: str) -> Iterator[Json]:
-    for event in server.gateway.watch("jobs", labels=labels, resource_version=version, timeout_s=10):
-        if event["type"] != "BOOKMARK":
+def changes(server: Server, version: str, labels: str) -> Iterator[Event[JsonObject]]:
+    for event in server.gateway.watch("jobs", WHOLE, labels=labels, resource_version=version, timeout_s=10):
+        if event.type != "BOOKMARK":
             yield event
 
 
@@ -45,9 +43,9 @@ def test_a_watch_continues_where_the_list_ended(server: Server) -> None:
 
     events = []
     for event in changes(server, version, labels):
-        if event["object"]["metadata"]["namespace"] == server.namespace:
-            events.append((event["type"], event["object"]["metadata"]["name"]))
-        if event["type"] == "DELETED":
+        if event.object["metadata"]["namespace"] == server.namespace:
+            events.append((event.type, event.object["metadata"]["name"]))
+        if event.type == "DELETED":
             break
 
     # Its controller may touch the older one meanwhile, but that was in the list already.
@@ -63,33 +61,33 @@ def test_a_watch_resumes_from_the_version_of_any_event(server: Server) -> None:
     server.gateway.patch_json("jobs", server.namespace, run, unsuspend(uid))
     first, second = islice(changes(server, version, f"run={run}"), 2)
 
-    again = next(changes(server, first["object"]["metadata"]["resourceVersion"], f"run={run}"))
+    again = next(changes(server, first.object["metadata"]["resourceVersion"], f"run={run}"))
 
     assert again == second
-    assert int(again["object"]["metadata"]["resourceVersion"]) > int(first["object"]["metadata"]["resourceVersion"])
+    assert int(again.object["metadata"]["resourceVersion"]) > int(first.object["metadata"]["resourceVersion"])
 
 
 def test_a_watch_ends_by_itself_and_not_by_an_error(server: Server) -> None:
     version = server.gateway.list("jobs")["metadata"]["resourceVersion"]
 
-    events = list(server.gateway.watch("jobs", labels="run=zzz", resource_version=version, timeout_s=1))
+    events = list(server.gateway.watch("jobs", WHOLE, labels="run=zzz", resource_version=version, timeout_s=1))
 
-    assert {event["type"] for event in events} <= {"BOOKMARK"}
+    assert {event.type for event in events} <= {"BOOKMARK"}
 
 
 def test_a_watch_from_a_version_that_is_none_is_no_answer_and_not_the_end_of_a_version(server: Server) -> None:
     with pytest.raises(Unreachable, match="resourceVersion: Invalid value"):
-        next(iter(server.gateway.watch("jobs", resource_version="garbage", timeout_s=1)))
+        next(iter(server.gateway.watch("jobs", WHOLE, resource_version="garbage", timeout_s=1)))
 
 
 def test_another_thread_may_close_a_silent_watch(server: Server) -> None:
     version = server.gateway.list("jobs")["metadata"]["resourceVersion"]
-    stream = server.gateway.watch("jobs", labels="run=zzz", resource_version=version, timeout_s=60)
+    stream = server.gateway.watch("jobs", WHOLE, labels="run=zzz", resource_version=version, timeout_s=60)
     timer = threading.Timer(0.3, stream.close)
     timer.start()
     started = time.monotonic()
 
-    events = [event for event in stream if event["type"] != "BOOKMARK"]
+    events = [event for event in stream if event.type != "BOOKMARK"]
 
     timer.join()
     assert events == []
