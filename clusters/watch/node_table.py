@@ -8,11 +8,11 @@ from clusters.models import Node, NodeAccelerator, NodeEvent
 from clusters.watch.fault_table import FaultTable, Look
 from clusters.watch.foreign import ForeignShare
 from clusters.watch.inventory import Catalogue, Change, NodeFacts, NodeView, changes, facts_of
+from portal.core.upsert import upsert
 
 _COLUMNS = [column.name for column in fields(NodeView) if column.name != "devices"]
-_FOREIGN = ["foreign_cpu_milli", "foreign_memory_mib", "foreign_pods"]
-_UPDATED = [*(name for name in _COLUMNS if name != "name"), *_FOREIGN, "gone_at", "updated_at"]
-_BATCH = 500
+_FOREIGN = ("foreign_cpu_milli", "foreign_memory_mib", "foreign_pods")
+_OFFERED = ("node_id", "flavor_id", "capacity", "allocatable", "foreign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class NodeTable:
         if not news:
             return False
         before = {view.name: self._rows.get(view.name) for view in news}
-        ids = self._write_nodes(news, shares)
+        ids = self._write_nodes(news, shares, now)
         self._write_accelerators(ids, news, before, shares)
         self._has_new_faults |= self._faults.observe(
             [_look(ids[view.name], before[view.name], view) for view in news], now
@@ -71,9 +71,9 @@ class NodeTable:
         for view in news:
             was = before[view.name]
             happened = changes(was.facts if was else None, facts_of(view), self._catalogue)
-            timeline += [_event(ids[view.name], change, now) for change in happened]
+            timeline += [(ids[view.name], change) for change in happened]
             self._rows[view.name] = Written(ids[view.name], view, foreign=shares[view.name])
-        NodeEvent.objects.bulk_create(timeline, batch_size=_BATCH)
+        _note(timeline, now)
         return True
 
     def forget(self, names: Iterable[str], now: datetime) -> bool:
@@ -82,7 +82,7 @@ class NodeTable:
         if not gone:
             return False
         Node.objects.filter(pk__in=[row.id for row in gone]).update(gone_at=now, updated_at=now)
-        NodeEvent.objects.bulk_create([_event(row.id, Change("gone"), now) for row in gone])
+        _note([(row.id, Change("gone")) for row in gone], now)
         self._has_new_faults |= self._faults.gone([(row.id, row.view) for row in gone], now)
         for row in gone:
             self._rows[row.view.name] = Written(row.id, row.view, is_gone=True, foreign=row.foreign)
@@ -97,15 +97,13 @@ class NodeTable:
         row = self._rows.get(view.name)
         return row is None or row.is_gone or row.view != view or row.foreign != share
 
-    def _write_nodes(self, views: Iterable[NodeView], shares: Mapping[str, ForeignShare]) -> dict[str, int]:
-        rows = Node.objects.bulk_create(
-            [self._node(view, shares[view.name]) for view in views],
-            batch_size=_BATCH,
-            update_conflicts=True,
-            unique_fields=["cluster", "name"],
-            update_fields=_UPDATED,
-        )
-        return {row.name: row.pk for row in rows}
+    def _write_nodes(
+        self, views: Iterable[NodeView], shares: Mapping[str, ForeignShare], now: datetime
+    ) -> dict[str, int]:
+        rows = [_row(view, shares[view.name]) for view in views]
+        same = {"cluster_id": self._cluster_id, "gone_at": None, "updated_at": now}
+        found = upsert(Node, rows, [*_COLUMNS, *_FOREIGN], same=same, unique=("cluster_id", "name"))
+        return {name: key for key, _cluster, name in found}
 
     def _write_accelerators(
         self,
@@ -120,40 +118,24 @@ class NodeTable:
             # A flavor that the node no longer offers keeps its row, at zero: something may be held there.
             for flavor_id in {*view.devices, *(was.view.devices if was else ())}:
                 capacity, allocatable = view.devices.get(flavor_id, (0, 0))
-                rows.append(
-                    NodeAccelerator(
-                        node_id=ids[view.name],
-                        flavor_id=flavor_id,
-                        capacity=capacity,
-                        allocatable=allocatable,
-                        foreign=foreign.get(flavor_id, 0),
-                    )
-                )
-        NodeAccelerator.objects.bulk_create(
-            rows,
-            batch_size=_BATCH,
-            update_conflicts=True,
-            unique_fields=["node", "flavor"],
-            update_fields=["capacity", "allocatable", "foreign"],
-        )
-
-    def _node(self, view: NodeView, share: ForeignShare) -> Node:
-        return Node(
-            cluster_id=self._cluster_id,
-            foreign_cpu_milli=share.cpu_milli,
-            foreign_memory_mib=share.memory_mib,
-            foreign_pods=share.pods,
-            gone_at=None,
-            **{name: getattr(view, name) for name in _COLUMNS},
-        )
+                values = (ids[view.name], flavor_id, capacity, allocatable, foreign.get(flavor_id, 0))
+                rows.append(dict(zip(_OFFERED, values, strict=True)))
+        upsert(NodeAccelerator, rows, _OFFERED, same={}, unique=("node_id", "flavor_id"))
 
 
 def _look(node_id: int, was: Written | None, view: NodeView) -> Look:
     return Look(node_id, was.view if was else None, view, was_gone=bool(was and was.is_gone))
 
 
-def _event(node_id: int, change: Change, now: datetime) -> NodeEvent:
-    return NodeEvent(node_id=node_id, at=now, kind=change.kind, detail=dict(change.detail))
+def _row(view: NodeView, share: ForeignShare) -> dict[str, object]:
+    foreign = zip(_FOREIGN, (share.cpu_milli, share.memory_mib, share.pods), strict=True)
+    return {name: getattr(view, name) for name in _COLUMNS} | dict(foreign)
+
+
+def _note(changes: Iterable[tuple[int, Change]], now: datetime) -> None:
+    """Write lines of timelines."""
+    lines = [{"node_id": node_id, "kind": change.kind, "detail": change.detail} for node_id, change in changes]
+    upsert(NodeEvent, lines, ("node_id", "kind", "detail"), same={"at": now})
 
 
 def _written(node: Node) -> Written:

@@ -7,9 +7,9 @@ from datetime import datetime
 from clusters.models import ObservedObject, PersistentClaim
 from clusters.watch.diagnose import ObjectView, Trouble
 from clusters.watch.reading import ClaimView
+from portal.core.upsert import upsert
 
 _COLUMNS = [column.name for column in fields(ObjectView)]
-_UPDATED = [*(name for name in _COLUMNS if name != "uid"), "seen_at", "gone_at"]
 _CLAIM_COLUMNS = [column.name for column in fields(ClaimView) if column.name != "uid"]
 _BATCH = 500
 
@@ -33,18 +33,11 @@ class ObjectTable:
 
     def write(self, views: Iterable[ObjectView], warnings: Mapping[str, Trouble], now: datetime) -> bool:
         """Write the objects that changed."""
-        news = [view for view in views if self._versions.get(view.uid) != view.resource_version]
-        if not news:
-            return False
-        ObservedObject.objects.bulk_create(
-            [self._row(_warned(view, warnings), now) for view in news],
-            batch_size=_BATCH,
-            update_conflicts=True,
-            unique_fields=["cluster", "uid"],
-            update_fields=_UPDATED,
-        )
+        news = [_warned(view, warnings) for view in views if self._versions.get(view.uid) != view.resource_version]
+        same = {"cluster_id": self._cluster_id, "seen_at": now, "gone_at": None}
+        upsert(ObservedObject, news, _COLUMNS, same=same, unique=("cluster_id", "uid"))
         self._versions |= {view.uid: view.resource_version for view in news}
-        return True
+        return bool(news)
 
     def forget(self, uids: Iterable[str], now: datetime) -> bool:
         """Mark rows as gone, by uid: an object of the same name is another object."""
@@ -61,10 +54,6 @@ class ObjectTable:
             rows = ObservedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
             changed += rows.exclude(warning=warnings[uid].message).update(warning=warnings[uid].message, seen_at=now)
         return bool(changed)
-
-    def _row(self, view: ObjectView, now: datetime) -> ObservedObject:
-        values = {name: getattr(view, name) for name in _COLUMNS}
-        return ObservedObject(cluster_id=self._cluster_id, seen_at=now, gone_at=None, **values)
 
 
 class ClaimTable:

@@ -1,16 +1,13 @@
 """Rows of our pods, kept in line with one cluster."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from clusters.models import ObservedPod
 from clusters.watch.diagnose import PodView, Trouble
-
-_COLUMNS = PodView.__struct_fields__
-_UPDATED = [*(name for name in _COLUMNS if name != "uid"), "seen_at", "gone_at"]
-_BATCH = 500
+from portal.core.upsert import upsert
 
 
 class PodTable:
@@ -34,23 +31,13 @@ class PodTable:
 
     def write(self, views: Iterable[PodView], *, ended: Iterable[PodView] = (), now: datetime) -> bool:
         """Write the pods that changed, and those that were just deleted in their last state."""
-        rows = [self._row(view, now, None) for view in views if self._is_news(view)]
-        rows += [self._row(view, now, now) for view in ended]
-        if not rows:
-            return False
-        ObservedPod.objects.bulk_create(
-            rows,
-            batch_size=_BATCH,
-            update_conflicts=True,
-            unique_fields=["cluster", "uid"],
-            update_fields=_UPDATED,
-        )
-        for row in rows:
-            if row.gone_at is None:
-                self._versions[row.uid] = row.resource_version
-            else:
-                self._versions.pop(row.uid, None)
-        return True
+        news, last = [view for view in views if self._is_news(view)], list(ended)
+        self._upsert(news, now, None)
+        self._upsert(last, now, now)
+        self._versions |= {view.uid: view.resource_version for view in news}
+        for view in last:
+            self._versions.pop(view.uid, None)
+        return bool(news or last)
 
     def forget(self, uids: Iterable[str], now: datetime) -> bool:
         """Mark rows as gone, by uid: a pod of the same name is another pod."""
@@ -77,9 +64,9 @@ class PodTable:
             return known != view.resource_version
         return int(view.resource_version) > int(known)
 
-    def _row(self, view: PodView, now: datetime, gone_at: datetime | None) -> ObservedPod:
-        values = {name: getattr(view, name) for name in _COLUMNS}
-        return ObservedPod(cluster_id=self._cluster_id, seen_at=now, gone_at=gone_at, **values)
+    def _upsert(self, views: Sequence[PodView], now: datetime, gone_at: datetime | None) -> None:
+        same = {"cluster_id": self._cluster_id, "seen_at": now, "gone_at": gone_at}
+        upsert(ObservedPod, views, PodView.__struct_fields__, same=same, unique=("cluster_id", "uid"))
 
 
 def explained(view: PodView, warnings: Mapping[str, Trouble]) -> PodView:
