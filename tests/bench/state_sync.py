@@ -27,9 +27,9 @@ from clusters.watch.mirror import Mirror, reader_for, sources
 from clusters.watch.process import calm_collector
 from clusters.watch.reading import FORMS, Reader
 from tests import factories
-from tests.bench.supply import PRODUCT
+from tests.bench.supply import EVENTS, PRODUCT
 
-NODES, PODS, EVENTS = 10_000, 80_000, 1_000
+NODES, PODS = 10_000, 80_000
 TYPED_PODS, TYPED_ROUNDS = 500, 5
 
 
@@ -49,15 +49,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             catalogue = Catalogue((selector,), ("topology/rack",))
             mirror, reader = Mirror(cluster, catalogue), reader_for(catalogue)
             calm_collector()
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.process_time()
             listed_s = _cold(gateway, reader, mirror)
-            cold_s = time.perf_counter() - began
+            cold_s, cold_cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
             _check_rows(args)
             event_us = _events(gateway, reader, mirror)
             rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # before the typed client takes its own
             typed = _against_typed(url, reader)
     return {
         "cold_s": round(cold_s, 2),
+        "cold_cpu_s": round(cold_cpu_s, 2),  # of this process: tells a busy machine from slow code
         "listed_s": round(listed_s, 2),
         "event_us": round(event_us, 1),
         "rss_mb": rss_mb,
