@@ -1,34 +1,42 @@
-"""A cluster's state as bytes: `python -m tests.bench.supply --nodes N --pods M` serves lists and one stream of changes.
+"""A cluster's state as bytes: `python -m tests.bench.supply --nodes N --pods M` serves lists and streams of changes.
 
-A quarter of the pods are ours, in Jobs of four workers; the others are six daemons on every node, as monitoring,
-network and storage need them. Objects carry what a real API server sends with them (conditions, volumes, container
-statuses, the notes on who set which field), 4 kB a pod. All pages and changes are made before the first is asked for,
-so that the server costs little beside what is measured.
+A quarter of the pods are ours, in Jobs of four workers, unless told otherwise; the others are six daemons on every
+node, as monitoring, network and storage need them. With `--quiet` a stream stays open and tells nothing; whatever
+somebody wants to change is then refused, noted, and listed under /written. Objects carry what a real API server sends
+with them (conditions, volumes, container statuses, the notes on who set which field), 4 kB a pod. All pages and
+changes are made before the first is asked for, so that the server costs little beside what is measured.
 """
 
 import argparse
 import json
+import select
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
-GANG = 4  # workers of a Job, with 2 GPUs each
+GANG = 4  # workers of a Job
+GPUS = 2  # of each
 RACK = 16  # nodes
 PAGE = 500  # objects
 EVENTS = 1_000  # of pods
 _SINCE = "2026-11-30T08:00:00Z"
 _LISTED = 5_000_000  # version of every list; events come after it
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
+_REFUSED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
 Json = dict[str, Any]
 
 
 class Supply:
     """Objects by number; the same sizes give the same bytes."""
 
-    def __init__(self, nodes: int, pods: int, domain: str, installation: str) -> None:
+    def __init__(
+        self, nodes: int, pods: int, domain: str, installation: str, *, ours: int | None = None, gang: int = GANG
+    ) -> None:
         self.nodes = nodes
-        self.ours = pods // 4 // GANG * GANG
+        self.gang = gang
+        self.ours = (pods // 4 if ours is None else ours) // gang * gang
         self.pods = pods
         self._domain = domain
         self._installation = installation
@@ -41,7 +49,7 @@ class Supply:
         self.kinds: dict[str, tuple[int, Callable[[int], str]]] = {
             "nodes": (nodes, self.node),
             "pods": (pods, self.pod),
-            "jobs": (self.ours // GANG, self.job),
+            "jobs": (self.ours // gang, self.job),
             "deployments": (0, self.job),
             "statefulsets": (0, self.job),
             "events": (0, self.job),
@@ -56,7 +64,8 @@ class Supply:
         """Return one pod: ours come first."""
         ours = number < self.ours
         text = self._our_text if ours else self._foreign_text
-        return _filled(text, number=number, node=number % self.nodes, rack=0, gang=number // GANG, rank=number % GANG)
+        gang, rank = divmod(number, self.gang)
+        return _filled(text, number=number, node=number % self.nodes, rack=0, gang=gang, rank=rank)
 
     def job(self, number: int) -> str:
         """Return one Job of ours."""
@@ -132,7 +141,7 @@ class Supply:
         metadata["ownerReferences"] = [
             {"apiVersion": "batch/v1", "kind": "Job", "name": "run-@gang@", "uid": "job-@gang@", "controller": True}
         ]
-        requests = {"cpu": "16", "memory": "128Gi", "nvidia.com/gpu": "2"}
+        requests = {"cpu": "16", "memory": "128Gi", "nvidia.com/gpu": str(GPUS)}
         return {"metadata": metadata, **_pod_body("trainer", requests)}
 
     def _foreign_pod(self) -> Json:
@@ -152,8 +161,12 @@ class Supply:
 
     def _job(self) -> Json:
         metadata = _metadata("job", "run-@gang@", self._labels()) | {"namespace": "team"}
-        spec = {"parallelism": GANG, "completions": GANG, "suspend": False, "backoffLimit": 0}
-        return {"metadata": metadata, "spec": spec, "status": {"active": GANG, "ready": GANG, "startTime": _SINCE}}
+        spec = {"parallelism": self.gang, "completions": self.gang, "suspend": False, "backoffLimit": 0}
+        return {
+            "metadata": metadata,
+            "spec": spec,
+            "status": {"active": self.gang, "ready": self.gang, "startTime": _SINCE},
+        }
 
 
 def _metadata(kind: str, name: str, labels: Json) -> Json:
@@ -230,19 +243,48 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     supply: Supply
+    is_quiet = False
+    written: list[Json]
 
     def do_GET(self) -> None:
         """Answer."""
         parts = urlsplit(self.path)
         kind, query = parts.path.rpartition("/")[2], parse_qs(parts.query)
         if "watch" in query:
-            self._send(self.supply.changes(kind, int(query["timeoutSeconds"][0])))
-            return
-        first, limit = int(query.get("continue", ["0"])[0]), int(query.get("limit", ["1000000"])[0])
-        self._send(self.supply.page(kind, first, limit))
+            self._stream(kind, int(query["timeoutSeconds"][0]))
+        elif kind in ("version", "readyz"):
+            self._send(json.dumps(_VERSION).encode())
+        elif kind == "written":
+            self._send(json.dumps(self.written).encode())
+        elif kind in self.supply.kinds:
+            first, limit = int(query.get("continue", ["0"])[0]), int(query.get("limit", ["1000000"])[0])
+            self._send(self.supply.page(kind, first, limit))
+        else:
+            self._send(json.dumps(_REFUSED | {"reason": "NotFound", "code": 404}).encode(), status=404)
 
-    def _send(self, body: bytes) -> None:
+    def do_POST(self) -> None:
+        """Note what somebody wants to change, and refuse it."""
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = json.loads(text or b"null")
+        metadata = body.get("metadata") or {} if isinstance(body, dict) else {}
+        self.written.append({"method": self.command, "path": self.path, "name": metadata.get("name", "")})
+        self._send(json.dumps(_REFUSED).encode(), status=403)
+
+    do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 -- so http.server calls them
+
+    def _stream(self, kind: str, seconds: int) -> None:
+        if not self.is_quiet:
+            self._send(self.supply.changes(kind, seconds))
+            return
+        self.close_connection = True
         self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        select.select([self.connection], [], [], seconds)  # readable: the reader has gone
+
+    def _send(self, body: bytes, *, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -259,8 +301,13 @@ def main() -> None:
     parser.add_argument("--pods", type=int, required=True)
     parser.add_argument("--domain", required=True)
     parser.add_argument("--installation", required=True)
+    parser.add_argument("--ours", type=int, help="how many of the pods are ours (default a quarter)")
+    parser.add_argument("--gang", type=int, default=GANG, help="workers of a Job")
+    parser.add_argument("--quiet", action="store_true")
     args = parser.parse_args()
-    Handler.supply = Supply(args.nodes, args.pods, args.domain, args.installation)
+    sizes = {"ours": args.ours, "gang": args.gang}
+    Handler.supply = Supply(args.nodes, args.pods, args.domain, args.installation, **sizes)
+    Handler.is_quiet, Handler.written = args.quiet, []
     Handler.supply.prepare()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)

@@ -32,8 +32,12 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("speedup_vs_typed", ">=", 10),
     ),
     "watch-load": (Target("extra_requests", "<=", 0),),
+    "restart": (
+        Target("first_decision_s", "<=", 30),
+        Target("double_starts", "<=", 0),
+    ),
 }
 # These get an embedded PostgreSQL with all migrations before they are imported.
 NEEDS_DATABASE = frozenset({"pages", "state-sync"})
 # These start a portal of real processes and need the settings alone.
-NEEDS_SETTINGS = frozenset({"watch-load"})
+NEEDS_SETTINGS = frozenset({"watch-load", "restart"})

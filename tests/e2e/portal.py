@@ -16,7 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -127,10 +127,14 @@ class RunningPortal:
     def api_of(self, user: str) -> Api:
         """REST as somebody else than alice."""
         code = f"print(ApiToken.objects.create(User.objects.get(username='{user}'), name='journey')[1])"
-        words = ("shell", "--verbosity", "0", "-c", f"from portal.identity.models import ApiToken, User; {code}")
-        done = subprocess.run(self._command(*words), cwd=ROOT, env=self.env(), capture_output=True, text=True)
+        return Api(self.url, self.shell(f"from portal.identity.models import ApiToken, User; {code}").split()[-1])
+
+    def shell(self, code: str) -> str:
+        """Run Python inside the portal's own settings; return what it prints."""
+        command = self._command("shell", "--verbosity", "0", "-c", code)
+        done = subprocess.run(command, cwd=ROOT, env=self.env(), capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        return Api(self.url, done.stdout.split()[-1])
+        return done.stdout
 
     def stop(self) -> None:
         """End everything; what does not end is killed."""
@@ -175,10 +179,10 @@ class RunningPortal:
         psutil.wait_procs(family, timeout=10)
         self.postgres.start()
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """What stands in the database."""
         with psycopg.connect(self.postgres.dsn(DATABASE)) as connection:
-            return connection.execute(query).fetchall()
+            return connection.execute(query, values or None).fetchall()
 
     def held(self) -> int:
         """GPUs that the ledger says are held: rows, node counters and quota must agree."""
