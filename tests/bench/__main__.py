@@ -2,13 +2,15 @@
 
 A benchmark is a module of this package, named like it with underscores: `run(args) -> dict` returns its results,
 the numbers of its targets among them, and under "facts" what they depend on (sizes, seeds). It may have
-`add_arguments(parser)`. Outside data come by `--data` or MUSTER_DATA, never by a path in code.
+`add_arguments(parser)`, and `targets(args)` where they depend on an option. Outside data come by `--data` or
+MUSTER_DATA, never by a path in code.
 """
 
 import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -35,18 +37,20 @@ def main(arguments: list[str]) -> int:
         if name in NEEDS_SETTINGS:
             _configure({})
         bench = import_module(f"tests.bench.{name.replace('-', '_')}")
-        report = judge(name, bench.run(_parse(bench, name, arguments[1:])))
+        args = _parse(bench, name, arguments[1:])
+        targets = bench.targets(args) if hasattr(bench, "targets") else TARGETS[name]
+        report = judge(name, bench.run(args), targets)
     print(json.dumps(report))
     return 0 if report["ok"] else 1
 
 
-def judge(name: str, results: dict[str, Any]) -> dict[str, Any]:
+def judge(name: str, results: dict[str, Any], targets: Sequence[Target]) -> dict[str, Any]:
     """Return the report of a benchmark: its results held against its targets."""
     measured = dict(results)
     about = facts() | measured.pop("facts", {})
-    targets = [_judged(target, measured.get(target.name)) for target in TARGETS[name]]
-    ok = all(target["ok"] for target in targets)
-    return {"bench": name, "ok": ok, "targets": targets, "results": measured, "facts": about}
+    held = [_judged(target, measured.get(target.name)) for target in targets]
+    ok = all(target["ok"] for target in held)
+    return {"bench": name, "ok": ok, "targets": held, "results": measured, "facts": about}
 
 
 def _judged(target: Target, value: float | None) -> dict[str, Any]:

@@ -42,8 +42,8 @@ def fill(server: str, gangs: int, pending: int) -> None:
     """Make the rows; print what a check finds wrong with them (nothing)."""
     cluster = _mirrored(server)
     nodes = list(Node.objects.filter(cluster=cluster))
-    # As the quotas of a fleet are: what there is.
-    Quota.objects.update(nominal=8 * len(nodes))
+    # More than there is: what waits, waits for GPUs.
+    Quota.objects.update(nominal=16 * len(nodes))
     with transaction.atomic():
         _run_gangs(cluster, nodes, gangs)
         _queue(pending)
@@ -85,7 +85,7 @@ def _run_gangs(cluster: Cluster, nodes: Sequence[Node], count: int) -> None:
     flavor = ResourceFlavor.objects.get(label_value=PRODUCT)
     by_gang = {attempt.object_name: attempt for attempt in attempts}
     pods = ObservedPod.objects.filter(cluster=cluster, run__in=by_gang).values_list("run", "rank", "node_name")
-    holding.hold([_allocation(by_gang[run], rank, place[name], flavor, admitted) for run, rank, name in pods])
+    holding.hold([_allocation(by_gang[run], rank or 0, place[name], flavor, admitted) for run, rank, name in pods])
     decided = Cycle.objects.create(started_at=admitted, pending=count, admitted=count, hosts=len(nodes), apply_ms=1)
     Decision.objects.bulk_create((Decision(cycle=decided, job=job, is_admitted=True) for job in jobs), batch_size=BATCH)
     steps = (("queued", admitted), ("admitted", admitted), ("starting", admitted), ("running", started))
@@ -147,7 +147,7 @@ def _attempt(cluster: Cluster, job: Job, started: datetime, now: datetime) -> At
     )
 
 
-def _allocation(attempt: Attempt, rank: int | None, node: Node, flavor: ResourceFlavor, at: datetime) -> Allocation:
+def _allocation(attempt: Attempt, rank: int, node: Node, flavor: ResourceFlavor, at: datetime) -> Allocation:
     job = attempt.job
     return Allocation(
         attempt=attempt,

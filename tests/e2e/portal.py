@@ -29,7 +29,7 @@ from clusters.simulated.fleet import with_teams
 from portal.embedded.demo import application, is_answering, keep_logins, supply_loops
 from portal.embedded.folder import DemoFolder, free_port
 from portal.embedded.postgres import Postgres
-from portal.embedded.processes import end, spawn, sweep
+from portal.embedded.processes import end, signal_group, spawn, sweep
 from portal.embedded.supervisor import Service
 from tests.clusters_running import SimulatedCluster, start_simulated
 
@@ -165,6 +165,16 @@ class RunningPortal:
         """Stop one of the processes as a service manager would."""
         end(self.processes.pop(name), by=signal.SIGTERM, timeout_s=15)
 
+    def pause(self) -> None:
+        """Let all of the portal's processes stand still."""
+        for process in self.processes.values():
+            signal_group(process, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        for process in self.processes.values():
+            signal_group(process, signal.SIGCONT)
+
     def restart_postgres(self) -> None:
         self.postgres.stop()
         self.postgres.start()
@@ -183,6 +193,12 @@ class RunningPortal:
         """What stands in the database."""
         with psycopg.connect(self.postgres.dsn(DATABASE)) as connection:
             return connection.execute(query, values or None).fetchall()
+
+    def change(self, *statements: str) -> None:
+        """Change rows behind the portal's back, in one transaction."""
+        with psycopg.connect(self.postgres.dsn(DATABASE)) as connection:
+            for statement in statements:
+                connection.execute(statement)
 
     def held(self) -> int:
         """GPUs that the ledger says are held: rows, node counters and quota must agree."""

@@ -64,9 +64,11 @@ class Admin:
         except httpx.HTTPError:
             return False
 
-    def request(self, method: str, path: str, body: Any = None, *, kind: str = "application/json") -> tuple[int, Any]:
+    def request(
+        self, method: str, path: str, body: Any = None, *, kind: str = "application/json", timeout_s: float = 10
+    ) -> tuple[int, Any]:
         """One request: status code and decoded JSON."""
-        answer = self._http.request(method, path, json=body, headers={"Content-Type": kind})
+        answer = self._http.request(method, path, json=body, headers={"Content-Type": kind}, timeout=timeout_s)
         return answer.status_code, answer.json()
 
     def create(self, body: Json) -> Json:
@@ -76,6 +78,17 @@ class Admin:
         assert status == 201, answer
         made: Json = answer
         return made
+
+    def apply(self, path: str, body: Json) -> None:
+        """Create an object of any kind; one that is there already stays as it is."""
+        status, answer = self.request("POST", path, body)
+        assert status in (201, 409), answer
+
+    def text(self, path: str) -> str:
+        """What stands at a path that answers with plain text."""
+        answer = self._http.get(path, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.text
 
     def items(self, kind: str, namespace: str = "", *, labels: str = "") -> list[Json]:
         """All objects of a kind."""
@@ -91,7 +104,7 @@ class Admin:
     def delete_all(self, kind: str, namespace: str) -> None:
         """Ask for the deletion of all objects of a kind, and of what they own."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-        status, answer = self.request("DELETE", path_of(kind, namespace), options)
+        status, answer = self.request("DELETE", path_of(kind, namespace), options, timeout_s=60)
         assert status == 200, answer
 
     def token_of(self, namespace: str, account: str, *, hours: int = 24) -> str:

@@ -114,12 +114,13 @@ def _build(wrapper: Wrapper, target: Path) -> None:
 
 def _go(wrapper: Wrapper, *words: str) -> None:
     env = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
-    done = subprocess.run([_find_go(), *words], cwd=wrapper.folder, env=env, stdout=sys.stderr)
+    done = subprocess.run([find_go(), *words], cwd=wrapper.folder, env=env, stdout=sys.stderr)
     if done.returncode:
         raise BuildError(f"go {' '.join(words)} failed in {wrapper.folder}")
 
 
-def _find_go() -> str:
+def find_go() -> str:
+    """The Go compiler."""
     if found := shutil.which("go"):
         return found
     if _GO_FALLBACK.exists():
