@@ -10,7 +10,7 @@ from typing import Any
 
 from clusters.k8s.connection import Connection
 from clusters.k8s.gateway import Gateway
-from clusters.manifests import gang
+from clusters.manifests import gang, rights
 from clusters.manifests.adapters import born_pinned
 from clusters.manifests.values import ContainerValues, GangValues, Identity, Json, PodValues
 from tests.bench.tape import DOMAIN, Tape
@@ -23,7 +23,7 @@ NAMESPACE = "team-vision"
 # As they are by default, not as tests have them.
 SETTINGS = {"MUSTER_BEAT_S": "2", "MUSTER_STALE_AFTER_S": "15"}
 RUN = {"SIM_RUN_S": "3600"}
-PARALLEL = 16
+PARALLEL = 12
 PATIENCE_S = 240.0
 SETTLE_S = 1.0
 # The portal as if nothing had ever been asked of it.
@@ -45,10 +45,16 @@ class Level:
     objects: Callable[[str], Sequence[Json]] = lambda _domain: ()
 
 
+def _pinned_at_birth(domain: str) -> list[Json]:
+    """The policy, and the right to look at it."""
+    without = rights.objects()
+    return [*(each for each in rights.objects(with_policy=True) if each not in without), *born_pinned.objects(domain)]
+
+
 # A further level of the portal is one more line.
 LEVELS = {
     "L0": Level("gates"),
-    "B": Level("born_pinned", objects=born_pinned.objects),
+    "B": Level("born_pinned", objects=_pinned_at_birth),
 }
 
 
@@ -209,7 +215,7 @@ def running_stage(level: Level, nodes: int) -> Iterator[Stage]:
         # Quota is not what this is about.
         portal.change("UPDATE quotas_quota SET nominal = 100000")
         query = "SELECT 1 FROM clusters_cluster WHERE probed_at IS NOT NULL AND dispatch = %s"
-        portal.wait_for(lambda: portal.rows(query, [level.dispatch]), f"the cluster starts by {level.dispatch}")
+        portal.wait_for(lambda: portal.rows(query, [level.dispatch]), f"the cluster starts by {level.dispatch}", 90)
         with Gateway(Connection(server=plane.server, ca_data=plane.ca, token=plane.token)) as truth:
             yield Stage(plane, portal, truth)
 

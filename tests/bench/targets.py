@@ -49,8 +49,9 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("double_starts", "<=", 0),
     ),
     "e2e-bind": E2E_BIND["B"],
+    "e2e-multi": (Target("healthy_p95_ratio", "<=", 1.2),),
 }
 # These get an embedded PostgreSQL with all migrations before they are imported.
 NEEDS_DATABASE = frozenset({"pages", "state-sync"})
 # These start a portal of real processes and need the settings alone.
-NEEDS_SETTINGS = frozenset({"watch-load", "restart", "e2e-bind"})
+NEEDS_SETTINGS = frozenset({"watch-load", "restart", "e2e-bind", "e2e-multi"})
