@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.kube import __main__ as main
-from tests.kube import build
+from tests.kube import build, kueue
 from tests.kube.build import ASSETS, BuildError, binaries, built, wrappers
 
 NAMES = {"etcd", "kwok", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
@@ -36,9 +36,9 @@ def test_a_folder_that_lacks_one_is_refused_and_the_one_is_named(
         binaries()
 
 
-@pytest.mark.parametrize("version", build.VERSIONS)
-def test_wrappers_hold_no_code_and_pin_what_they_name(version: str) -> None:
-    for wrapper in wrappers(version):
+@pytest.mark.parametrize("parts", [*(wrappers(version) for version in build.VERSIONS), [kueue.WRAPPER]])
+def test_wrappers_hold_no_code_and_pin_what_they_name(parts: list[build.Wrapper]) -> None:
+    for wrapper in parts:
         assert {path.name for path in wrapper.folder.iterdir()} == {"go.mod", "go.sum"}
         text = (wrapper.folder / "go.mod").read_text()
         for package in wrapper.packages.values():
