@@ -5,19 +5,20 @@ again; a lost hint costs one look (`due_at`), a lost worker one claim.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F, Q, QuerySet
 
 from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError, Unreachable
-from clusters.models import Node, NodeFault, ObservedObject, ObservedPod
+from clusters.models import Cluster, Node, NodeFault
 from clusters.selectors.capacity import stale_cluster_ids
-from jobs.dispatch import limits, replicas, run, start, stateful, stop
-from jobs.dispatch.progress import FencedOffError, advance
+from jobs.dispatch import lanes, limits, replicas, run, start, stateful, stop
+from jobs.dispatch.progress import FencedOffError, Looks, advance, gathered_looks
 from jobs.dispatch.view import View, load_views
 from jobs.models import Allocation, Attempt
 from portal.core import clock
@@ -28,12 +29,16 @@ log = structlog.get_logger(__name__)
 Step = Attempt.Step
 StepFunction = Callable[[View, Gateway], None]
 
+# One pass takes so many attempts that start or stop, and looks at so many that run.
 BATCH = 50
+LOOKS = 500
 # Longer than a pass, so that a claim is taken from a dead worker only; if not, the fence stops the slow one.
 CLAIM = timedelta(seconds=limits.PASS_S + 5)
 # An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
 COMMIT_LAG = timedelta(seconds=1)
 RETRY_S = 2.0
+# Longer than the longest time between two looks at an attempt: what was observed before that is seen by its time.
+NEWS = timedelta(seconds=60)
 # Longer than the longest time between two looks at an attempt that runs.
 FAULT_NEWS = timedelta(seconds=30)
 # A step that fails by a fault of ours shall not keep the others from their turn.
@@ -67,31 +72,78 @@ STEPS_OF_WORKLOAD: dict[str, Mapping[str, StepFunction]] = {
     "deployment": SERVICE_STEPS,
 }
 
+_NEWS = """
+SELECT attempt.id
+FROM (
+    SELECT run, attempt, max(seen_at) AS seen_at
+    FROM (
+        SELECT run, attempt, seen_at FROM clusters_observedpod WHERE seen_at > %(since)s
+        UNION ALL
+        SELECT run, attempt, seen_at FROM clusters_observedobject WHERE seen_at > %(since)s
+    ) AS observed
+    GROUP BY run, attempt
+) AS news
+JOIN jobs_job AS job ON job.uid = news.run
+JOIN jobs_attempt AS attempt ON attempt.job_id = job.id AND attempt.number = news.attempt
+WHERE attempt.step <> 'ended' AND news.seen_at > attempt.looked_at - make_interval(secs => %(lag_s)s)
+"""
+
 
 def reconcile_due() -> int:
-    """Advance a batch of due attempts by one step each; ask for another pass when some are due at once."""
-    attempts = _claim()
-    _advance_all(load_views(attempts))
-    if _workable().filter(due_at__lte=clock.now()).exists():
-        enqueue("jobs.tasks.reconcile")
+    """Advance a batch of due attempts; ask for another pass when some are due at once.
+
+    Each cluster is served in a lane of its own, so that one that hangs holds up nothing but itself.
+    """
+    attempts = _claim(lanes.busy())
+    views = load_views(attempts)
+    if _has_one_cluster():
+        _serve(views)
+        return len(attempts)
+    by_cluster: dict[int, list[View]] = defaultdict(list)
+    for view in views:
+        by_cluster[view.cluster.pk].append(view)
+    lanes.serve(by_cluster, _serve)
+    _ask_again()
     return len(attempts)
 
 
-def _claim() -> list[Attempt]:
+def _serve(views: Sequence[View]) -> None:
+    _advance_all(views)
+    _ask_again()
+
+
+def _ask_again() -> None:
+    if _workable().exclude(cluster_id__in=lanes.busy()).filter(due_at__lte=clock.now()).exists():
+        enqueue("jobs.tasks.reconcile")
+
+
+def _has_one_cluster() -> bool:
+    return Cluster.objects.filter(is_enabled=True)[:2].count() < 2
+
+
+def _claim(busy: Collection[int] = ()) -> list[Attempt]:
+    """Claim attempts on their way first, then those that run: a look at one of these mostly changes nothing."""
     now = clock.now()
     with transaction.atomic():
-        due = _is_due().select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("due_at", "pk")
-        keys = list(due.values_list("pk", flat=True)[:BATCH])
+        due = _is_due().exclude(cluster_id__in=busy).order_by("due_at", "pk")
+        due = due.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        parts = (due.exclude(step=Step.RUNNING)[:BATCH], due.filter(step=Step.RUNNING)[:LOOKS])
+        keys = [key for part in parts for key in part.values_list("pk", flat=True)]
         Attempt.objects.filter(pk__in=keys).update(claimed_until=now + CLAIM, fence=F("fence") + 1)
     claimed = Attempt.objects.filter(pk__in=keys).select_related("job__team", "job__queue", "cluster")
-    return list(claimed.order_by("due_at", "pk"))
+    return sorted(claimed, key=lambda attempt: (attempt.step == Step.RUNNING, attempt.due_at, attempt.pk))
 
 
 def _is_due() -> QuerySet[Attempt]:
     now = clock.now()
-    return _workable().filter(
-        Q(due_at__lte=now) | _news(ObservedPod) | _news(ObservedObject) | Q(pk__in=_hit_by_faults(now))
-    )
+    return _workable().filter(Q(due_at__lte=now) | Q(pk__in=[*_told_of(now), *_hit_by_faults(now)]))
+
+
+def _told_of(now: datetime) -> list[int]:
+    """Attempts of which something was observed since the last look. An older look is due by its time."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NEWS, {"since": now - NEWS, "lag_s": COMMIT_LAG.total_seconds()})
+        return [key for (key,) in cursor.fetchall()]
 
 
 def _hit_by_faults(now: datetime) -> list[int]:
@@ -124,22 +176,24 @@ def _workable() -> QuerySet[Attempt]:
     )
 
 
-def _news(model: type[ObservedPod] | type[ObservedObject]) -> Exists:
-    """Whether something of the attempt was observed since the last look at it."""
-    return Exists(
-        model.objects.filter(
-            run=OuterRef("job__uid"), attempt=OuterRef("number"), seen_at__gt=OuterRef("looked_at") - COMMIT_LAG
-        )
-    )
-
-
 def _advance_all(views: Sequence[View]) -> None:
     deadline = time.monotonic() + limits.PASS_S
     unreachable: set[int] = set()
-    for position, view in enumerate(views):
-        if time.monotonic() > deadline:
-            _give_back(views[position:])
-            break
+    with gathered_looks() as looks:
+        for position, view in enumerate(views):
+            if time.monotonic() > deadline:
+                _give_back(views[position:])
+                break
+            _go(view, unreachable, looks)
+            if len(looks.waiting) >= BATCH:
+                looks.write()
+
+
+def _go(view: View, unreachable: set[int], looks: Looks) -> None:
+    """Take a step, and those that follow it at once."""
+    looks.goes_on = True
+    while looks.goes_on:
+        looks.goes_on = False
         _advance(view, unreachable)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from clusters.manifests.pods import standing_keys
 from clusters.manifests.versions import is_too_old
@@ -77,7 +78,8 @@ def _load() -> Loaded:
     cluster_index = {cluster.pk: index for index, cluster in enumerate(clusters)}
     flavor_index = {flavor.pk: index for index, flavor in enumerate(flavors)}
     levels, keys = _levels(clusters)
-    nodes = list(Node.objects.filter(cluster__in=clusters, gone_at=None).order_by("cluster__name", "name"))
+    present = Node.objects.filter(cluster__in=clusters, gone_at=None).defer("conditions", "extended")
+    nodes = list(present.order_by("cluster__name", "name"))
     resource_names = tuple(flavor.resource_name for flavor in flavors)
     taints = TaintSets(_tolerated_keys(resource_names))
     hosts = _hosts(nodes, cluster_index, keys, len(levels), taints, _closed(clusters))
@@ -246,17 +248,18 @@ def _quota(flavor_index: Mapping[int, int]) -> tuple[QuotaTree, Mapping[int, int
 
 def _waiting_jobs() -> list[tuple[Job, int]]:
     """Return queued jobs, and services that hold fewer replicas than they want, with the number that is missing."""
-    rows = _unsated().select_related("queue").order_by("pk")
+    rows = _unsated().select_related("queue", "team").order_by("pk")
     return [(job, job.missing) for job in rows]
 
 
 def _unsated() -> QuerySet[Any]:
     queued = Q(state=Job.State.QUEUED)
     growing = Q(state__in=(Job.State.STARTING, Job.State.RUNNING), kind=Job.Kind.INFERENCE, cancel_requested_at=None)
-    held = Count("attempts__allocations", filter=Q(attempts__allocations__released_at=None))
-    return (
-        Job.objects.filter(queued | growing, workers__gt=0).annotate(missing=F("workers") - held).filter(missing__gt=0)
-    )
+    # Counted for each row alone: grouped, thousands of rows would be sorted by all of their columns.
+    holding = Allocation.objects.filter(attempt__job=OuterRef("pk"), released_at=None).order_by()
+    held = holding.values("attempt__job").annotate(places=Count("pk")).values("places")
+    missing = F("workers") - Coalesce(Subquery(held), 0)
+    return Job.objects.filter(queued | growing, workers__gt=0).annotate(missing=missing).filter(missing__gt=0)
 
 
 def _homes() -> Mapping[int, Home]:
