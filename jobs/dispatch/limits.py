@@ -4,6 +4,8 @@ from django.conf import settings
 
 # A pass ends well before the task's time limit (30 s); what it did not reach is claimed anew by the next one.
 PASS_S: float = settings.MUSTER_PASS_S
+# What a starting gang waits for is told by an observation; this look is for what nothing tells.
+WAIT_S = 3.0
 # T1: all pods of the gang stand at the gate.
 GATHER_S: float = settings.MUSTER_GATHER_S
 # A server that is ready may still learn of a right that was granted just now.

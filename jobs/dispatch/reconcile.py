@@ -95,6 +95,8 @@ def reconcile_due() -> int:
     Each cluster is served in a lane of its own, so that one that hangs holds up nothing but itself.
     """
     attempts = _claim(lanes.busy())
+    if len(attempts) >= BATCH:
+        _ask_again()  # another worker takes the rest meanwhile
     views = load_views(attempts)
     if _has_one_cluster():
         _serve(views)

@@ -129,7 +129,7 @@ def _still_gathering(view: View, gateway: Gateway) -> None:
     if run.is_deleted(view, gateway):
         return stop.begin(view, stop.again("the object was deleted on the cluster"))
     if view.step_age_s < limits.GATHER_S:
-        return advance(view, due_s=1)
+        return advance(view, due_s=_wait_s(view, limits.GATHER_S))
     warning = next((each.warning for each in (view.object, *view.others) if each and each.warning), "")
     if any(words in warning for words in REFUSED_PODS):
         return stop.begin(view, Cause(code=Job.Outcome.REFUSED, message=warning))
@@ -230,7 +230,13 @@ def _still_starting(view: View, planned: Mapping[int | None, Allocation]) -> Non
         return stop.begin(
             view, Cause(code=code, message=late.message if late else "", rank=late.rank if late else None)
         )
-    return advance(view, due_s=2)
+    return advance(view, due_s=_wait_s(view, limits.BIND_S, limits.PULL_GRACE_S, limits.START_S))
+
+
+def _wait_s(view: View, *ends_s: float) -> float:
+    """When to look again although nothing is observed: soon, or when the next of the limits has passed."""
+    left = [end_s - view.step_age_s for end_s in ends_s if end_s > view.step_age_s]
+    return max(0.5, min([limits.WAIT_S, *left]))
 
 
 def _why_unbound(view: View, pod: ObservedPod, row: Allocation) -> Cause:
