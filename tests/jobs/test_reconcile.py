@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from clusters.models import Cluster, ObservedPod
 from jobs.dispatch import limits, reconcile, start
-from jobs.dispatch.progress import FencedOffError, advance
+from jobs.dispatch.progress import FencedOffError, advance, gathered_looks
 from jobs.dispatch.view import View, load_views
 from jobs.engine import cycle
 from jobs.models import Attempt, Job
@@ -61,6 +61,52 @@ def test_what_goes_with_a_fenced_write_is_undone(attempt: Attempt, monkeypatch: 
         _say_and_advance(slow)
 
     assert Job.objects.get().outcome_message == ""
+
+
+def test_looks_are_written_together_and_only_where_the_claim_and_the_time_are_still_as_they_were(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        fleet.job()
+    cycle.run_once()
+    kept, taken, moved = claim()
+    now = clock.now()
+
+    with gathered_looks():
+        for view in (kept, taken, moved):
+            advance(view, due_s=60)
+        assert not Attempt.objects.filter(claimed_until=None).exists()
+        Attempt.objects.filter(pk=taken.attempt.pk).update(fence=taken.attempt.fence + 1)
+        Attempt.objects.filter(pk=moved.attempt.pk).update(due_at=now)
+
+    rows = {row.pk: row for row in Attempt.objects.all()}
+    assert rows[kept.attempt.pk].due_at > now + timedelta(seconds=50)
+    assert rows[kept.attempt.pk].claimed_until is None
+    assert rows[taken.attempt.pk].claimed_until is not None
+    assert rows[moved.attempt.pk].due_at == now
+    assert rows[moved.attempt.pk].claimed_until is None
+
+
+def test_a_step_that_the_next_one_follows_keeps_the_claim(attempt: Attempt) -> None:
+    (view,) = claim()
+
+    with gathered_looks() as looks:
+        advance(view, step=Step.CREATED, due_s=0, object_uid="ours")
+        assert looks.goes_on
+        assert claim() == []
+        assert (view.attempt.step, view.attempt.object_uid) == (Step.CREATED, "ours")
+        advance(view, step=Step.GATHERING, due_s=0)
+
+    assert [view.attempt for view in claim()] == [attempt]
+
+
+def test_what_starts_is_claimed_before_what_runs(fleet: Fleet) -> None:
+    runs, starts = fleet.job(), fleet.job()
+    cycle.run_once()
+    past = clock.now() - timedelta(minutes=5)
+    Attempt.objects.filter(job=runs).update(step=Step.RUNNING, due_at=past)
+
+    assert [view.job for view in claim()] == [starts, runs]
 
 
 def test_an_attempt_that_has_ended_is_written_no_more(attempt: Attempt) -> None:
