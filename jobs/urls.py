@@ -22,5 +22,6 @@ urlpatterns = [
     path("jobs/<slug:uid>/", detail.job, name="detail"),
     path("jobs/<slug:uid>/again/", train_serve.again, name="again"),
     path("jobs/<slug:uid>/cancel/", detail.cancel, name="cancel"),
+    path("jobs/<slug:uid>/pause/", detail.pause, name="pause"),
     path("jobs/<slug:uid>/scale/", detail.scale, name="scale"),
 ]

@@ -203,6 +203,7 @@ RULES: dict[str, Rule] = {
     "jobs:detail": page(VIEWERS, **OF_JOB),
     "jobs:again": act({**MEMBERS, "admin": FORBIDDEN}, **OF_JOB),
     "jobs:cancel": act(MEMBERS, **OF_JOB),
+    "jobs:pause": act(MEMBERS, **OF_JOB),
     "jobs:scale": act(MEMBERS, **OF_JOB),
     "job_logs": page(VIEWERS, **OF_JOB),
     # --- people ---------------------------------------------------------------------------------
@@ -283,6 +284,7 @@ RULES: dict[str, Rule] = {
     "api:jobs-events": page(VIEWERS, **OF_JOB),
     "api:jobs-metrics": page(VIEWERS, **OF_JOB),
     "api:jobs-cancel": act(MEMBERS, **OF_JOB),
+    "api:jobs-pause": act(MEMBERS, **OF_JOB),
     "api:jobs-scale": act(MEMBERS, **OF_JOB),
     "api:preview-list": act(SUBMITTERS, data=lambda world: {"team": world.team.slug}),
     "api:templates-list": page(PEOPLE),

@@ -22,6 +22,7 @@ _PATHS: Mapping[str, tuple[str, bool]] = {
     "events": ("/api/v1", True),
     "persistentvolumeclaims": ("/api/v1", True),
     "jobs": ("/apis/batch/v1", True),
+    "cronjobs": ("/apis/batch/v1", True),
     "deployments": ("/apis/apps/v1", True),
     "statefulsets": ("/apis/apps/v1", True),
     "replicasets": ("/apis/apps/v1", True),

@@ -67,6 +67,15 @@ def labels(identity: Identity, given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def run_labels(identity: Identity) -> dict[str, str]:
+    """The labels that tell whose object it is among all that one schedule made."""
+    return {
+        label(identity.domain, "run"): identity.run,
+        label(identity.domain, "attempt"): str(identity.attempt),
+        label(identity.domain, "epoch"): str(identity.epoch),
+    }
+
+
 def selector(identity: Identity, given: Mapping[str, str]) -> dict[str, str]:
     """What a service selects by: the run, so that two services from one template never share pods."""
     return {**given, label(identity.domain, "run"): identity.run}

@@ -23,6 +23,27 @@ def unsuspend(uid: str) -> list[Operation]:
     ]
 
 
+def adopt(job: Mapping[str, Any], labels: Mapping[str, str]) -> list[Operation]:
+    """Make a Job that its schedule made, as read from the API server, the Job of a run: while it is suspended.
+
+    Its pods get the labels from its template, and the template is open for change until the first start.
+    """
+    return [
+        _test("/metadata/uid", job["metadata"]["uid"]),
+        _test("/spec/suspend", True),  # noqa: FBT003  the value that is tested
+        *(
+            {"op": "add", "path": f"{place}/labels/{key.replace('~', '~0').replace('/', '~1')}", "value": value}
+            for place in ("/metadata", "/spec/template/metadata")
+            for key, value in labels.items()
+        ),
+    ]
+
+
+def pause(uid: str, *, is_paused: bool) -> list[Operation]:
+    """Let a schedule make no runs, or make them again."""
+    return [_test("/metadata/uid", uid), {"op": "replace", "path": "/spec/suspend", "value": is_paused}]
+
+
 def release(pod: Mapping[str, Any], node: str, domain: str) -> list[Operation]:
     """Pin the pod, as read from the API server, to the node and take our gate away, both in one step.
 

@@ -7,6 +7,7 @@ from clusters.manifests.adapters import gates
 from clusters.manifests.values import CheckpointValues, GangValues, Json
 
 MASTER_PORT = 29_500
+JOB_VARIABLE = "MUSTER_JOB"
 # What the first set is called among the others.
 WORKERS = "worker"
 
@@ -18,8 +19,14 @@ def metadata(values: GangValues) -> Json:
 
 
 def labels(values: GangValues) -> dict[str, str]:
-    """Those of the run and ours."""
-    return names.labels(values.identity, values.labels)
+    """Those of the run and ours; what a schedule makes keeps the schedule's label when it gets a run of its own."""
+    own = names.labels(values.identity, values.labels)
+    return {**own, **schedule_label(values)} if values.is_template else own
+
+
+def schedule_label(values: GangValues) -> dict[str, str]:
+    """By it all pods of a schedule are found, whichever run they belong to."""
+    return {names.label(values.identity.domain, "schedule"): values.identity.run}
 
 
 def pod_spec(values: GangValues, opening: Json, *, index_label: str = names.INDEX_LABEL) -> Json:
@@ -59,15 +66,17 @@ def _variables(values: GangValues, index_label: str) -> list[Json]:
 def master(values: GangValues) -> list[Json]:
     """Where rank 0 is."""
     return [
-        pods.variable("MASTER_ADDR", names.rank_host(values.identity.name, 0)),
+        pods.variable("MASTER_ADDR", _first_host(values)),
         pods.variable("MASTER_PORT", str(MASTER_PORT)),
     ]
 
 
 def _rendezvous(values: GangValues, index_label: str) -> list[Json]:
     """What torchrun reads (PET_*), and the plain names for programs with one process per pod."""
-    first, port = names.rank_host(values.identity.name, 0), str(MASTER_PORT)
+    first, port = _first_host(values), str(MASTER_PORT)
+    named = [pods.variable_from_label(JOB_VARIABLE, names.JOB_NAME_LABEL)] if values.is_template else []
     return [
+        *named,
         pods.variable("PET_NNODES", str(values.workers)),
         pods.variable("PET_NPROC_PER_NODE", str(values.pod.gpus)),
         pods.variable_from_label("PET_NODE_RANK", index_label),
@@ -77,6 +86,13 @@ def _rendezvous(values: GangValues, index_label: str) -> list[Json]:
         pods.variable("WORLD_SIZE", str(values.workers)),
         pods.variable_from_label("RANK", index_label),
     ]
+
+
+def _first_host(values: GangValues) -> str:
+    """The host of rank 0. A template's Jobs are named at their birth, so the pod says how its Job is called."""
+    if values.is_template:
+        return f"$({JOB_VARIABLE})-0.{values.identity.name}"
+    return names.rank_host(values.identity.name, 0)
 
 
 def _checkpoint(checkpoint: CheckpointValues) -> list[Json]:

@@ -75,16 +75,16 @@ class Act:
 
 EVERYWHERE = (
     Right("", ("nodes", "pods", "events", "persistentvolumeclaims"), _READ),
-    Right("batch", ("jobs",), _READ),
+    Right("batch", ("jobs", "cronjobs"), _READ),
     Right("apps", ("deployments", "statefulsets"), _READ),
 )
 IN_TEAMS = (
-    Right("batch", ("jobs",), ("create", "patch", "delete")),
+    Right("batch", ("jobs", "cronjobs"), ("create", "patch", "delete")),
     Right("apps", ("deployments",), ("create", "patch", "delete")),
     Right("apps", ("statefulsets",), ("create", "delete")),
     Right("", ("pods",), ("create", "patch", "delete")),
     Right("", ("pods/log",), ("get",)),
-    Right("", ("services",), ("create", "get")),
+    Right("", ("services",), ("create", "get", "delete")),
 )
 # Only for a cluster that pins pods at their creation: to see that its policy is there, and is ours.
 POLICY = tuple(

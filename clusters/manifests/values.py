@@ -11,6 +11,7 @@ Json = dict[str, Any]
 RestartPolicy = Literal["Never", "OnFailure"]
 # What a training attempt is on its cluster.
 TrainingObject = Literal["job", "pod", "statefulset"]
+ConcurrencyPolicy = Literal["Forbid", "Allow", "Replace"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,7 @@ class GangValues:
     `is_gang` holds also for a gang that starts with one worker only: its program expects a rendezvous. A gang
     fails and starts again as a whole, so `restart_policy` and `backoff_limit` count for the others. `workload` "pod"
     is one worker without a controller, "statefulset" a gang whose ranks keep their names and start again for ever.
+    `is_template`: it is what Jobs are made from later, each with a name that nobody knows yet.
     """
 
     identity: Identity
@@ -175,6 +177,21 @@ class GangValues:
     workload: TrainingObject = "job"
     sets: tuple[SetValues, ...] = ()
     checkpoint: CheckpointValues | None = None
+    is_template: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleValues:
+    """A schedule: `gang` is what each of its Jobs will be."""
+
+    gang: GangValues
+    cron: str
+    time_zone: str
+    concurrency: ConcurrencyPolicy
+    starting_deadline_s: int | None
+    keep_succeeded: int
+    keep_failed: int
+    is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ class ObservedPod(models.Model):
 
 
 class ObservedObject(models.Model):
-    """One Job or Deployment of ours, as last seen: its uid and its status, whole."""
+    """One Job, CronJob, StatefulSet or Deployment of ours, as last seen: its uid and its status, whole."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="observed_objects")
     kind = models.CharField(max_length=20)
@@ -66,6 +66,8 @@ class ObservedObject(models.Model):
     attempt = models.PositiveIntegerField()
     is_suspended = models.BooleanField(default=False)
     is_deleting = models.BooleanField(default=False)
+    # The object that controls it, a Job's CronJob for instance.
+    owner_uid = models.CharField(max_length=64, blank=True)
     status = models.JSONField(default=dict)
     # The newest warning about it (FailedCreate and the like), since its own status does not tell.
     warning = models.CharField(max_length=500, blank=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusters.simulated.clock import Clock
+from clusters.simulated.controllers.cron import CronJobController
 from clusters.simulated.controllers.deployment import DeploymentController
 from clusters.simulated.controllers.garbage import GarbageCollector
 from clusters.simulated.controllers.job import JobController
@@ -46,6 +47,7 @@ def make_cluster(fleet: Fleet, options: Options) -> Cluster:
     parts = (
         GarbageCollector(world),
         JobController(world),
+        CronJobController(world),
         ReplicaSetController(world),
         DeploymentController(world),
         StatefulSetController(world),

@@ -68,6 +68,19 @@ def default_job(job: Obj) -> None:
     job["status"] = {}
 
 
+def default_cron_job(cron_job: Obj) -> None:
+    """The Jobs get their own defaults when they are made; the pods' stand in the template already."""
+    spec = cron_job["spec"]
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    spec["jobTemplate"].setdefault("metadata", {})
+    _default_template(job.setdefault("template", {}))
+    cron_job["status"] = {}
+
+
 def default_deployment(deployment: Obj) -> None:
     spec = deployment["spec"]
     strategy = spec.setdefault("strategy", {})

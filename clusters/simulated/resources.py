@@ -64,6 +64,7 @@ SERVICE_ACCOUNTS = Resource(
     subresources=("token",),
 )  # fmt: skip
 JOBS = Resource("batch", "v1", "jobs", "Job", status=True, generation=True)
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", status=True, generation=True, short_names=("cj",))
 DEPLOYMENTS = Resource(
     "apps", "v1", "deployments", "Deployment", status=True, generation=True, short_names=("deploy",),
     subresources=("scale",),
@@ -96,7 +97,7 @@ POLICY_BINDINGS = Resource(
 
 RESOURCES = (
     NODES, NAMESPACES, PODS, SERVICES, CLAIMS, VOLUMES, EVENTS, QUOTAS, SECRETS, CONFIG_MAPS,
-    SERVICE_ACCOUNTS, JOBS, DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES,
+    SERVICE_ACCOUNTS, JOBS, CRON_JOBS, DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, PRIORITY_CLASSES, RUNTIME_CLASSES,
     LIMIT_RANGES, NETWORK_POLICIES, POLICIES, POLICY_BINDINGS,
 )  # fmt: skip
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}

@@ -47,17 +47,23 @@ _POD_SPEC: Schema = {
     "runtimeClassName": str,
 }  # fmt: skip
 _TEMPLATE: Schema = {"metadata": {"labels": _LABELS, "annotations": _LABELS}, "spec": _POD_SPEC}
+_JOB_SPEC: Schema = {
+    "parallelism": int, "completions": int, "backoffLimit": int, "suspend": bool, "completionMode": str,
+    "activeDeadlineSeconds": int, "ttlSecondsAfterFinished": int, "podReplacementPolicy": str,
+    "manualSelector": bool, "selector": _SELECTOR, "template": _TEMPLATE,
+    "podFailurePolicy": {"rules": [{
+        "action": str,
+        "onExitCodes": {"operator": str, "values": [int], "containerName": str},
+        "onPodConditions": [{"type": str, "status": str}],
+    }]},
+}  # fmt: skip
 _SPECS: dict[str, Schema] = {
     "Pod": _POD_SPEC,
-    "Job": {
-        "parallelism": int, "completions": int, "backoffLimit": int, "suspend": bool, "completionMode": str,
-        "activeDeadlineSeconds": int, "ttlSecondsAfterFinished": int, "podReplacementPolicy": str,
-        "manualSelector": bool, "selector": _SELECTOR, "template": _TEMPLATE,
-        "podFailurePolicy": {"rules": [{
-            "action": str,
-            "onExitCodes": {"operator": str, "values": [int], "containerName": str},
-            "onPodConditions": [{"type": str, "status": str}],
-        }]},
+    "Job": _JOB_SPEC,
+    "CronJob": {
+        "schedule": str, "timeZone": str, "concurrencyPolicy": str, "suspend": bool, "startingDeadlineSeconds": int,
+        "successfulJobsHistoryLimit": int, "failedJobsHistoryLimit": int,
+        "jobTemplate": {"metadata": {"labels": _LABELS, "annotations": _LABELS}, "spec": _JOB_SPEC},
     },
     "Deployment": {
         "replicas": int, "selector": _SELECTOR, "template": _TEMPLATE, "minReadySeconds": int,

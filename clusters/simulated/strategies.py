@@ -40,6 +40,7 @@ _REPLICATED = (workloads.replicated_causes, workloads.replicated_update_causes)
 _STRATEGIES = {
     resources.PODS: Strategy(defaults.default_pod, _pod_causes, _pod_update_causes),
     resources.JOBS: Strategy(defaults.default_job, jobs.job_causes, jobs.job_update_causes),
+    resources.CRON_JOBS: Strategy(defaults.default_cron_job, jobs.cron_job_causes),
     resources.DEPLOYMENTS: Strategy(defaults.default_deployment, *_REPLICATED),
     resources.STATEFUL_SETS: Strategy(
         defaults.default_stateful_set,

@@ -17,6 +17,7 @@ from clusters.watch.shapes import (
     ContainerStatus,
     Event,
     Object,
+    OwnedMetadata,
     Pod,
     PodSpec,
     PodStatus,
@@ -83,6 +84,7 @@ class ObjectView:
     attempt: int
     is_suspended: bool
     is_deleting: bool
+    owner_uid: str
     status: Json
     warning: str
     resource_version: str
@@ -151,6 +153,7 @@ def object_view(kind: str, body: Object, *, domain: str) -> ObjectView:
         attempt=_integer(labels.get(names.label(domain, "attempt"))) or 0,
         is_suspended=bool(spec and spec.suspend),
         is_deleting=bool(metadata.deletion_timestamp),
+        owner_uid=_controller_uid(metadata),
         status=status,
         warning=_text(_replica_failure(status), _MAX_MESSAGE),
         resource_version=metadata.resource_version or "",
@@ -275,6 +278,10 @@ def _started_at(status: PodStatus) -> datetime | None:
 
 def _finished_at(ended: Sequence[End]) -> datetime | None:
     return max([time for _prefix, end in ended if (time := moment(end.finished_at))], default=None)
+
+
+def _controller_uid(metadata: OwnedMetadata) -> str:
+    return next((owner.uid or "" for owner in metadata.owner_references or () if owner.controller), "")
 
 
 def _text(text: object, limit: int) -> str:

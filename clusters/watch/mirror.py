@@ -23,7 +23,7 @@ from portal.core import clock
 from portal.core.publish import publish
 
 # Kinds that came after a cluster's rights may have been granted: without them the rest is still heard.
-_ADDED_KINDS = frozenset({"statefulsets"})
+_ADDED_KINDS = frozenset({"statefulsets", "cronjobs"})
 # Warnings that came before the object they are about; the oldest are forgotten.
 _MAX_WARNINGS = 5_000
 

@@ -12,7 +12,12 @@ from clusters.watch.inventory import Catalogue, NodeView, node_view
 from clusters.watch.shapes import Claim, ClaimSpec, ClaimStatus, Document, Event, Node, Object, Pod
 from clusters.watch.usage import PodUsage, usage_of
 
-OBJECT_KINDS: Mapping[str, str] = {"jobs": "Job", "deployments": "Deployment", "statefulsets": "StatefulSet"}
+OBJECT_KINDS: Mapping[str, str] = {
+    "jobs": "Job",
+    "cronjobs": "CronJob",
+    "deployments": "Deployment",
+    "statefulsets": "StatefulSet",
+}
 PODS: Form[Pod] = Form(Pod)
 FORMS: Mapping[str, Form[Any]] = {
     "nodes": Form(Node),

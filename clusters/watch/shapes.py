@@ -29,6 +29,19 @@ class Metadata(Shape):
     deletion_timestamp: Text = None
 
 
+class Owner(Shape):
+    """What an object belongs to."""
+
+    uid: Text = None
+    controller: bool | None = None
+
+
+class OwnedMetadata(Metadata):
+    """Of an object that another one may have made."""
+
+    owner_references: list[Owner] | None = None
+
+
 class Amounts(Shape):
     """What a container or a pod asks for."""
 
@@ -165,15 +178,15 @@ class Node(Shape):
 
 
 class ObjectSpec(Shape):
-    """Of a Job, StatefulSet or Deployment: the rest we wrote ourselves."""
+    """Of a Job, CronJob, StatefulSet or Deployment: the rest we wrote ourselves."""
 
     suspend: bool | None = None
 
 
 class Object(Shape):
-    """A Job, StatefulSet or Deployment. Its status is kept whole."""
+    """A Job, CronJob, StatefulSet or Deployment. Its status is kept whole."""
 
-    metadata: Metadata
+    metadata: OwnedMetadata
     spec: ObjectSpec | None = None
     status: dict[str, Any] | None = None
 

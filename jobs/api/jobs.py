@@ -14,7 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from jobs.api.bodies import asked_of
 from jobs.api.parsers import TextYamlParser, YamlParser, YamlText
-from jobs.api.serializers import EventOut, JobOut, MetricsOut, ScaleIn
+from jobs.api.serializers import EventOut, JobOut, MetricsOut, PauseIn, ScaleIn
 from jobs.models import Job
 from jobs.permissions import can_control
 from jobs.selectors.charts import charts_of
@@ -22,7 +22,7 @@ from jobs.selectors.documents import job_document, job_documents
 from jobs.selectors.events import events_of
 from jobs.selectors.filters import filtered
 from jobs.selectors.jobs import jobs_visible_to
-from jobs.services import control, intake, submit
+from jobs.services import control, intake, schedules, submit
 from portal.core.errors import Fault, InvalidInputError, NotAllowedError
 from portal.core.rest.idempotency import Answer, digest_of, run_once
 from portal.core.rest.parsers import StrictJSONParser
@@ -63,7 +63,7 @@ class JobViewSet(GenericViewSet[Job]):
 
     @extend_schema(parameters=FROM_QUERY, request=SPEC_IN, responses={201: JobOut})
     def create(self, request: ApiRequest) -> Response:
-        """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job or Deployment as it is.
+        """Submit a job: a JobSpec in JSON or YAML, or a Kubernetes Job, CronJob or Deployment as it is.
 
         What it names and we do not know is a 422, each error with its field and a code of its own: `unknown_team`,
         `unknown_queue`, `unknown_priority`, `unknown_flavor`, `unknown_cluster`, `unknown_parent`, and so on.
@@ -94,6 +94,15 @@ class JobViewSet(GenericViewSet[Job]):
         job = self._controlled(uid)
         replicas = intake.read_replicas(request.data)
         control.scale_service(actor=actor_of(request), job=job, replicas=replicas)
+        return Response(job_document(self._job(uid)))
+
+    @extend_schema(request=PauseIn, responses=JobOut)
+    @action(detail=True, methods=["post"], parser_classes=[StrictJSONParser])
+    def pause(self, request: ApiRequest, uid: str) -> Response:
+        """Let a schedule make no runs for now, or let it make them again. Runs that were made go on."""
+        job = self._controlled(uid)
+        is_paused = intake.read_pause(request.data)
+        schedules.pause_schedule(actor=actor_of(request), job=job, is_paused=is_paused)
         return Response(job_document(self._job(uid)))
 
     @extend_schema(responses=EventOut(many=True))

@@ -51,6 +51,7 @@ class VerdictOut(Out):
     quota = QuotaAfterOut(allow_null=True)
     warnings = WarningOut(many=True)
     objects = serializers.ListField(child=serializers.DictField())
+    next_times = serializers.ListField(child=serializers.CharField(), source="times")
 
 
 class TemplateOut(Out):

@@ -121,6 +121,9 @@ class JobOut(Out):
     replicas_ready = serializers.IntegerField()
     warnings = WarningOut(many=True)
     parent = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # the field, not DRF's back reference
+    # Of a schedule alone: whether it makes no runs for now, and when it comes due next.
+    is_paused = serializers.BooleanField(allow_null=True)
+    next_times = serializers.ListField(child=serializers.DateTimeField(), allow_null=True)
     is_synthetic = serializers.BooleanField()
     cancel_requested_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -156,6 +159,12 @@ class MetricsOut(Out):
     charts = ChartOut(many=True)
     age_s = serializers.FloatField(allow_null=True)
     is_stale = serializers.BooleanField()
+
+
+class PauseIn(Out):
+    """Whether a schedule shall make no runs for now."""
+
+    is_paused = serializers.BooleanField()
 
 
 class ScaleIn(Out):

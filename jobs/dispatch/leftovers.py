@@ -1,15 +1,16 @@
-"""Pods of quick runs that are over: no controller of the cluster removes them when their time to live has passed."""
+"""What no controller of the cluster removes: pods of quick runs, and services of schedules, that are over."""
 
 from datetime import datetime, timedelta
 
 import structlog
+from django.db.models import Exists, OuterRef
 
 from clusters.k8s.gateway import gateway_for
 from clusters.k8s.values import Conflict, GatewayError, NotFound
 from clusters.models import Cluster, ObservedPod
 from clusters.selectors.capacity import heard_clusters
 from jobs.dispatch.view import TERMINAL
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from portal.core import clock
 
 log = structlog.get_logger(__name__)
@@ -19,7 +20,7 @@ AT_ONCE = 50
 
 
 def sweep() -> int:
-    """Delete the pods whose time is over, on clusters that can be heard; return how many deletions were asked for."""
+    """Delete what is over, on clusters that can be heard; return how many deletions were asked for."""
     now = clock.now()
     return sum(_sweep_cluster(cluster, now) for cluster in heard_clusters(now))
 
@@ -35,6 +36,28 @@ def _sweep_cluster(cluster: Cluster, now: datetime) -> int:
             log.warning("leftover_not_deleted", cluster=cluster.name, name=pod.name, error=str(error))
             break
         deleted += 1
+    return deleted + _sweep_services(cluster, now)
+
+
+def _sweep_services(cluster: Cluster, now: datetime) -> int:
+    """Delete the services of schedules that are over, with all their runs. `deleted_at` notes what is done."""
+    runs = Job.objects.filter(parent=OuterRef("job")).exclude(adopts="").exclude(state__in=Job.FINAL)
+    ended = Attempt.objects.filter(
+        ~Exists(runs), cluster=cluster, job__workload="cronjob", step=Attempt.Step.ENDED, deleted_at=None
+    )
+    deleted = 0
+    for attempt in ended.order_by("pk")[:AT_ONCE]:
+        place = ("services", attempt.namespace, attempt.object_name)
+        try:
+            found = gateway_for(cluster).get(*place)
+            gateway_for(cluster).delete(*place, uid=found["metadata"]["uid"], propagation="Background")
+            deleted += 1
+        except NotFound:
+            pass  # only a schedule of gangs has one
+        except GatewayError as error:
+            log.warning("leftover_not_deleted", cluster=cluster.name, name=attempt.object_name, error=str(error))
+            break
+        Attempt.objects.filter(pk=attempt.pk).update(deleted_at=now)
     return deleted
 
 

@@ -20,7 +20,7 @@ from clusters.models import Cluster, ObservedObject, ObservedPod
 from clusters.selectors.capacity import heard_clusters
 from clusters.watch.diagnose import moment
 from jobs.dispatch.view import TERMINAL
-from jobs.models import Attempt
+from jobs.models import Attempt, Job
 from portal.core import clock
 
 log = structlog.get_logger(__name__)
@@ -28,7 +28,12 @@ log = structlog.get_logger(__name__)
 GRACE = timedelta(minutes=10)
 # One run deletes at most so many on each cluster, so that it stays short; the next one goes on.
 AT_ONCE = 50
-KINDS: Mapping[str, str] = {"Job": "jobs", "StatefulSet": "statefulsets", "Deployment": "deployments"}
+KINDS: Mapping[str, str] = {
+    "Job": "jobs",
+    "CronJob": "cronjobs",
+    "StatefulSet": "statefulsets",
+    "Deployment": "deployments",
+}
 Found = TypeVar("Found", ObservedObject, ObservedPod)
 
 
@@ -50,7 +55,9 @@ def _sweep_cluster(cluster: Cluster, now: datetime) -> int:
 
 
 def _orphans(cluster: Cluster, now: datetime) -> Iterator[tuple[str, ObservedObject | ObservedPod]]:
-    objects = _unanswered(ObservedObject.objects.filter(cluster=cluster), now)[:AT_ONCE]
+    # A Job that a schedule made belongs to its run from the moment that this is queued.
+    waits = Job.objects.filter(adopts=OuterRef("uid")).exclude(state__in=Job.FINAL)
+    objects = _unanswered(ObservedObject.objects.filter(~Exists(waits), cluster=cluster), now)[:AT_ONCE]
     for row in objects:
         # A finished Job holds nothing, and its pods have the logs: its own time to live removes it.
         if not _is_finished(row):
@@ -85,7 +92,9 @@ def _delete(gateway: Gateway, kind: str, row: ObservedObject | ObservedPod, now:
         body = gateway.get(kind, row.namespace, row.name)
         if body["metadata"]["uid"] != row.uid or not _is_ours(body) or not _is_old(body, now):
             return False
-        gateway.delete(kind, row.namespace, row.name, uid=row.uid, propagation="Background")
+        # What a schedule made is looked at by itself.
+        propagation = "Orphan" if kind == "cronjobs" else "Background"
+        gateway.delete(kind, row.namespace, row.name, uid=row.uid, propagation=propagation)
     except (NotFound, Conflict):
         return False
     log.warning("orphan_deleted", kind=kind, namespace=row.namespace, name=row.name, run=row.run, attempt=row.attempt)

@@ -17,7 +17,7 @@ from clusters.k8s.gateway import Gateway, gateway_for
 from clusters.k8s.values import GatewayError, Unreachable
 from clusters.models import Cluster, Node, NodeFault
 from clusters.selectors.capacity import stale_cluster_ids
-from jobs.dispatch import lanes, limits, replicas, run, start, stateful, stop
+from jobs.dispatch import lanes, limits, replicas, run, schedules, start, stateful, stop
 from jobs.dispatch.progress import FencedOffError, Looks, advance, gathered_looks
 from jobs.dispatch.view import View, load_views
 from jobs.models import Allocation, Attempt
@@ -65,8 +65,16 @@ SERVICE_STEPS: Mapping[str, StepFunction] = {
     Step.RUNNING: replicas.review,
     Step.STOPPING: stop.pursue,
 }
+SCHEDULE_STEPS: Mapping[str, StepFunction] = {
+    Step.PLANNED: start.create,
+    Step.CREATED: schedules.attach,
+    Step.ATTACHED: schedules.begin,
+    Step.RUNNING: schedules.review,
+    Step.STOPPING: schedules.pursue,
+}
 STEPS_OF_WORKLOAD: dict[str, Mapping[str, StepFunction]] = {
     "job": GANG_STEPS,
+    "cronjob": SCHEDULE_STEPS,
     "pod": GATED_STEPS,
     "statefulset": STATEFUL_STEPS,
     "deployment": SERVICE_STEPS,

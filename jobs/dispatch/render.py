@@ -1,21 +1,23 @@
 """A job and its attempt -> the objects that are sent to the cluster."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.conf import settings
 
 from clusters.k8s.values import JsonObject
-from clusters.manifests import gang, names, serve
-from clusters.manifests.values import Identity
+from clusters.manifests import gang, names, schedule, serve
+from clusters.manifests.values import GangValues, Identity
 from clusters.models import Dispatch, ResourceFlavor
 from jobs.dispatch import limits
-from jobs.dispatch.view import View
+from jobs.dispatch.view import View, is_adopted
 from jobs.jobspec.checks import parse
-from jobs.jobspec.manifest_out import Place, gang_values, serve_values
+from jobs.jobspec.manifest_out import Place, gang_values, schedule_values, serve_values
 from jobs.models import Attempt, Job
 
 _KINDS: Mapping[str, str] = {
     "Job": "jobs",
+    "CronJob": "cronjobs",
     "Pod": "pods",
     "StatefulSet": "statefulsets",
     "Deployment": "deployments",
@@ -25,12 +27,14 @@ _KINDS: Mapping[str, str] = {
 
 
 def main_object(view: View) -> JsonObject:
-    """The object that the attempt is: a Job, a Pod, a StatefulSet or a Deployment."""
+    """The object that the attempt is: a Job, a CronJob, a Pod, a StatefulSet or a Deployment."""
     return _objects(view)[0][1]
 
 
 def owned_objects(view: View) -> list[tuple[str, JsonObject]]:
     """What goes when the main object goes: its owner reference is by uid, so a namesake never inherits them."""
+    if view.is_adopted:
+        return []  # the schedule has what its runs share
     (_kind, main), *rest = _objects(view)
     owner = {
         "apiVersion": main["apiVersion"],
@@ -41,6 +45,16 @@ def owned_objects(view: View) -> list[tuple[str, JsonObject]]:
     for _kind, body in rest:
         body["metadata"]["ownerReferences"] = [owner]
     return rest
+
+
+def beside_main(view: View) -> list[tuple[str, JsonObject]]:
+    """What stands beside the main object, and stays when that goes."""
+    return _objects(view)[1:]
+
+
+def run_labels(view: View) -> Mapping[str, str]:
+    """The labels by which the attempt's own objects are told from others of one schedule."""
+    return names.run_labels(_identity(view.job, view.attempt))
 
 
 def names_of_sets(view: View) -> list[str]:
@@ -57,9 +71,25 @@ def objects_of(job: Job, attempt: Attempt, nodes: Sequence[str]) -> list[JsonObj
     """All objects of an attempt as they are created, the main one first; `nodes` has one name per rank."""
     spec = parse(job.spec)
     identity, place = _identity(job, attempt), _place(job, attempt, nodes)
+    if is_adopted(job, attempt):
+        return [_adopted_job(job, gang_values(spec, identity, place))]
     if job.is_service:
         return serve.objects(serve_values(spec, identity, place))
+    if job.is_schedule:
+        return schedule.objects(schedule_values(spec, identity, place))
     return gang.objects(gang_values(spec, identity, place))
+
+
+def _adopted_job(job: Job, values: GangValues) -> JsonObject:
+    """The Job as the cluster made it from the template of its schedule, with the labels of its run."""
+    named = replace(values.identity, name=job.adopted["schedule_name"])
+    body = gang.job(replace(values, identity=named, is_template=True))
+    names_schedule = {names.label(named.domain, "schedule"): job.adopted["schedule"]}
+    for metadata in (body["metadata"], body["spec"]["template"]["metadata"]):
+        metadata["labels"] |= names_schedule
+    body["metadata"] = {key: value for key, value in body["metadata"].items() if key != "annotations"}
+    body["metadata"]["name"] = values.identity.name
+    return body
 
 
 def _objects(view: View) -> list[tuple[str, JsonObject]]:
@@ -92,6 +122,7 @@ def _place(job: Job, attempt: Attempt, nodes: Sequence[str]) -> Place:
         restarts=attempt.number - 1,
         start_s=int(limits.GATHER_S + limits.START_S),
         node_labels=_node_labels(job.flavor_ids),
+        is_paused=job.is_paused,
     )
 
 

@@ -15,7 +15,7 @@ from clusters.manifests.patches import NotGatedError
 from clusters.models import Dispatch, NodeAccelerator, ObservedPod, Severity
 from clusters.services.findings import GROUPS, Finding, write_findings
 from jobs import transitions
-from jobs.dispatch import limits, render, run, sets, stop
+from jobs.dispatch import limits, render, run, schedules, sets, stop
 from jobs.dispatch.progress import advance
 from jobs.dispatch.stop import Cause
 from jobs.dispatch.view import View
@@ -38,6 +38,8 @@ PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"
 
 def create(view: View, gateway: Gateway) -> None:
     """S1: create the object, suspended or gated; one that is there already is adopted if it is ours."""
+    if view.is_adopted:
+        return schedules.take_over(view, gateway)
     if stop.is_wanted(view):
         return stop.begin(view, stop.CANCELLED)
     body = render.main_object(view)

@@ -210,7 +210,7 @@ def _delete(view: View, gateway: Gateway) -> bool:
         found = gateway.get(*place)
     except NotFound:
         return False
-    if not _is_ours(found, view):
+    if not is_ours(found, view):
         return False
     if "deletionTimestamp" not in found["metadata"]:
         try:
@@ -220,7 +220,10 @@ def _delete(view: View, gateway: Gateway) -> bool:
     return True
 
 
-def _is_ours(found: JsonObject, view: View) -> bool:
+def is_ours(found: JsonObject, view: View) -> bool:
+    """Whether the object was made for this attempt, or for the run that it began."""
+    if view.is_adopted:
+        return bool(found["metadata"]["uid"] == view.job.adopts)
     labels: Mapping[str, str] = found["metadata"].get("labels") or {}
     wanted = dict(pair.split("=", 1) for pair in render.selector(view).split(","))
     return all(labels.get(key) == value for key, value in wanted.items())

@@ -14,6 +14,7 @@ from portal.core import clock
 TERMINAL = frozenset({"Succeeded", "Failed"})
 KIND_OF_WORKLOAD: Mapping[str, str] = {
     "job": "jobs",
+    "cronjob": "cronjobs",
     "pod": "pods",
     "statefulset": "statefulsets",
     "deployment": "deployments",
@@ -30,7 +31,7 @@ class View:
     held: tuple[Allocation, ...]
     pods: tuple[ObservedPod, ...]
     object: ObservedObject | None
-    # The Jobs of further sets of pods.
+    # The Jobs of further sets of pods; of a schedule, the Jobs that it made and that no run has begun with.
     others: tuple[ObservedObject, ...]
     # Faults of the nodes that it holds, by node.
     faults: Mapping[int, Sequence[NodeFault]]
@@ -40,6 +41,11 @@ class View:
     def kind(self) -> str:
         """The kind of object that the attempt is on its cluster, as the gateway names it."""
         return KIND_OF_WORKLOAD[self.job.workload]
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether the object was made by a schedule on the cluster: so begins each run of one, once."""
+        return is_adopted(self.job, self.attempt)
 
     @property
     def size(self) -> int:
@@ -80,6 +86,11 @@ class View:
     def allocation_of(self, rank: int | None) -> Allocation | None:
         """The place of a rank."""
         return next((row for row in self.held if row.rank == rank), None)
+
+
+def is_adopted(job: Job, attempt: Attempt) -> bool:
+    """Whether the attempt is the Job that a schedule made for this run."""
+    return bool(job.adopts) and attempt.object_name == job.adopted["name"]
 
 
 def load_views(attempts: Sequence[Attempt]) -> list[View]:

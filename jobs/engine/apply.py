@@ -82,7 +82,7 @@ def _start(cycle: Cycle, loaded: Loaded, job: Job, admission: Admission) -> bool
         number=number,
         cluster_id=loaded.cluster_ids[admission.placement.cluster],
         namespace=job.team.namespace,
-        object_name=f"{PREFIX}-{job.uid}-a{number}",
+        object_name=job.adopted["name"] if _begins_adopted(job) else object_name(job, number),
         # Pods are pinned at their birth by the index that the Job controller gives them.
         dispatch=loaded.dispatches[admission.placement.cluster] if _is_one_job(job) else Dispatch.GATES,
         is_grouped=loaded.groupings[admission.placement.cluster],
@@ -140,8 +140,18 @@ def _allocations(
     ]
 
 
+def object_name(job: Job, number: int) -> str:
+    """Return what the n-th attempt of a job is called on its cluster."""
+    return f"{PREFIX}-{job.uid}-a{number}"
+
+
+def _begins_adopted(job: Job) -> bool:
+    """Whether its first attempt is the Job that its schedule made. A second one would have to be made anew."""
+    return bool(job.adopts) and not job.attempts_made
+
+
 def _is_one_job(job: Job) -> bool:
-    return job.workload == "job" and not job.spec.get("pod_sets")
+    return job.workload == "job" and not job.spec.get("pod_sets") and not _begins_adopted(job)
 
 
 def _beside(job: Job, workers: Sequence[Allocation]) -> list[Allocation]:

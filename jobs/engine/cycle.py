@@ -7,7 +7,7 @@ import time
 
 import structlog
 
-from jobs.engine import apply, snapshot
+from jobs.engine import apply, seats, snapshot
 from jobs.engine.cycle_lease import LEASE, TTL_S
 from jobs.models import Cycle
 from jobs.scheduler.decide import decide
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 def run_once() -> Cycle | None:
     """Run one cycle. None: another one runs, or nothing waits."""
-    if not snapshot.anything_waits():
+    if not snapshot.anything_waits() and not seats.waiting().exists():
         return None
     token = lease.take(LEASE, holder=f"{socket.gethostname()}:{os.getpid()}", ttl_s=TTL_S)
     if token is None:
@@ -33,6 +33,7 @@ def _run(token: int) -> Cycle | None:
     started_at = clock.now()
     begin = time.perf_counter()
     loaded = snapshot.load()
+    seats.seat_schedules(loaded, token)
     if not loaded.snapshot.workloads:
         return None
     loaded_at = time.perf_counter()

@@ -8,6 +8,7 @@ from jobs.engine.workloads import Indices, workload_of
 from jobs.models import Cycle
 from jobs.scheduler.decide import can_ever_fit, decide
 from jobs.scheduler.types import Admission, Outcome, Reason, Snapshot, Wait, Workload
+from jobs.services.schedules import run_of
 from jobs.services.submit import Request, job_of
 from portal.core import clock
 
@@ -62,6 +63,8 @@ def preview(request: Request) -> Preview:
 
 def _workload(request: Request, indices: Indices) -> Workload:
     job = job_of(request)
+    if job.is_schedule:
+        job = run_of(job)
     job.created_at = clock.now()
     return workload_of(job, job.workers, None, indices)
 

@@ -263,7 +263,12 @@ def _unsated() -> QuerySet[Any]:
 
 
 def _homes() -> Mapping[int, Home]:
-    """Return where each service under way lives: more replicas of it fit only there."""
+    """Return where each service under way lives, and each run whose Job a schedule made: they fit only there."""
+    made = Job.objects.filter(state=Job.State.QUEUED, attempts_made=0).exclude(adopts="")
+    adopted = {
+        job_id: Home(cluster_ids[0], place["resource_name"])
+        for job_id, cluster_ids, place in made.values_list("pk", "cluster_ids", "adopted")
+    }
     live = Attempt.objects.exclude(step=Attempt.Step.ENDED).filter(job__kind=Job.Kind.INFERENCE)
     rows = live.values_list("job_id", "cluster_id", "resource_name")
-    return {job_id: Home(cluster_id, resource_name) for job_id, cluster_id, resource_name in rows}
+    return adopted | {job_id: Home(cluster_id, resource_name) for job_id, cluster_id, resource_name in rows}

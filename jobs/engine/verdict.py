@@ -13,6 +13,7 @@ from jobs.jobspec.beside import beside, places
 from jobs.models import Attempt, Job
 from jobs.scheduler.types import NO_FLAVOR, UNLIMITED
 from jobs.selectors.documents import slowest_link
+from jobs.selectors.schedules import times_of
 from jobs.services import intake
 from jobs.services.submit import Request, job_of
 
@@ -56,6 +57,8 @@ class Verdict:
     quota: QuotaAfter | None
     warnings: list[dict[str, str]]
     objects: list[JsonObject]
+    # Of a schedule: when it comes due, in its own time zone; the rest of the answer is about a run that came due now.
+    times: list[str]
 
     @property
     def manifest(self) -> str:
@@ -93,7 +96,13 @@ def verdict(request: Request) -> Verdict:
         quota=_quota(found, request, workers),
         warnings=intake.warnings_of(request),
         objects=_objects(found, request, workers),
+        times=_times(request),
     )
+
+
+def _times(request: Request) -> list[str]:
+    schedule = request.spec.schedule
+    return times_of({"cron": schedule.cron, "time_zone": schedule.time_zone}) if schedule else []
 
 
 def _flavor_index(found: Preview) -> int:

@@ -10,8 +10,7 @@ from jobs.jobspec.problem import Problem
 
 def sentence(problem: Problem) -> str:
     """The sentence without the field's name, to stand beside the field."""
-    text = _NOT_YET.get(problem.numbers.get("value")) if problem.code == "not_supported_yet" else None
-    return str(text or _SENTENCES[problem.code]) % _translated(problem.numbers) + _suggestion(problem)
+    return str(_SENTENCES[problem.code]) % _translated(problem.numbers) + _suggestion(problem)
 
 
 def full_sentence(problem: Problem) -> str:
@@ -28,7 +27,7 @@ def by_field(problems: Iterable[Problem]) -> dict[str, list[str]]:
 
 
 def _translated(numbers: Mapping[str, int | str]) -> dict[str, int | str]:
-    return {name: str(_TYPES.get(value, value)) if name in _TYPED else value for name, value in numbers.items()}
+    return {name: str(_WORDS.get(value, value)) if name in _NAMED else value for name, value in numbers.items()}
 
 
 def _suggestion(problem: Problem) -> str:
@@ -37,8 +36,8 @@ def _suggestion(problem: Problem) -> str:
     return " " + _("Did you mean “%(suggestion)s”?") % problem.numbers
 
 
-_TYPED = ("expected", "given")
-_TYPES: Mapping[int | str, object] = {
+_NAMED = ("expected", "given", "part")
+_WORDS: Mapping[int | str, object] = {
     "text": gettext_lazy("a text"),
     "number": gettext_lazy("a number"),
     "whole number": gettext_lazy("a whole number"),
@@ -47,10 +46,11 @@ _TYPES: Mapping[int | str, object] = {
     "map": gettext_lazy("a map of names to values"),
     "nothing": gettext_lazy("nothing"),
     "something else": gettext_lazy("something else"),
-}
-_NOT_YET: Mapping[int | str | None, object] = {
-    "CronJob": gettext_lazy("A CronJob is not supported yet; send a Job."),
-    "schedule": gettext_lazy("Schedules are not supported yet."),
+    "minute": gettext_lazy("minute"),
+    "hour": gettext_lazy("hour"),
+    "day of the month": gettext_lazy("day of the month"),
+    "month": gettext_lazy("month"),
+    "day of the week": gettext_lazy("day of the week"),
 }
 _SENTENCES: Mapping[str, object] = {
     "required": gettext_lazy("This field is required."),
@@ -125,7 +125,17 @@ _SENTENCES: Mapping[str, object] = {
     ),
     "only_for_training": gettext_lazy("Only training has this field."),
     "only_for_inference": gettext_lazy("Only services have this field."),
-    "not_supported_yet": gettext_lazy("“%(value)s” is not supported yet."),
+    "schedule_of_cronjobs_only": gettext_lazy("Only the workload “cronjob” has a schedule."),
+    "whole_on_schedule": gettext_lazy("A run on a schedule starts with all its workers: leave this out."),
+    "cron_fields": gettext_lazy(
+        "A cron text has five fields (minute, hour, day of the month, month, day of the week); this has %(count)d."
+    ),
+    "cron_shortcut": gettext_lazy("“%(value)s” is not known. Possible: %(choices)s."),
+    "cron_syntax": gettext_lazy("“%(value)s” is no %(part)s: numbers, ranges (1-5), steps (*/10), lists (1,3) or *."),
+    "cron_value": gettext_lazy("“%(value)s” is no %(part)s: from %(min)d to %(max)d."),
+    "cron_backwards": gettext_lazy("The range “%(value)s” of the %(part)s ends before it begins."),
+    "cron_never": gettext_lazy("There is no such day in any year: it would never come due."),
+    "bad_time_zone": gettext_lazy("“%(value)s” is no time zone such as Etc/UTC or Europe/Berlin."),
     "yaml_too_long": gettext_lazy("At most %(max)d characters of YAML; these are %(length)d."),
     "yaml_syntax": gettext_lazy("No valid YAML at line %(line)d: %(problem)s."),
     "yaml_characters": gettext_lazy("The text holds characters that YAML does not allow."),
@@ -139,7 +149,7 @@ _SENTENCES: Mapping[str, object] = {
     "yaml_empty": gettext_lazy("The text is empty."),
     "yaml_several_specs": gettext_lazy("Take one JobSpec at a time; this text holds %(count)d documents."),
     "unknown_objects": gettext_lazy(
-        "Take one Job, Pod or StatefulSet, or one Deployment with at most one Service, "
+        "Take one Job, CronJob, Pod or StatefulSet, or one Deployment with at most one Service, "
         "not %(count)d objects (%(kinds)s)."
     ),
     "cannot_carry": gettext_lazy("This field of Kubernetes cannot be taken over; leave it out."),

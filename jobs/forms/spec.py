@@ -65,6 +65,17 @@ class SpecForm(forms.Form):
     )
     checkpoint_path = forms.CharField(label=gettext_lazy("Checkpoint folder"))
     checkpoint_interval = forms.CharField(label=gettext_lazy("About every"))
+    cron = forms.CharField(
+        label=gettext_lazy("Comes due (cron)"),
+        help_text=gettext_lazy("Minute, hour, day of the month, month, day of the week; or @daily and the like."),
+    )
+    time_zone = forms.CharField(label=gettext_lazy("Time zone"))
+    concurrency = forms.ChoiceField(label=gettext_lazy("When the run before is not over"))
+    starting_deadline = forms.CharField(
+        label=gettext_lazy("Left out when later than"), help_text=gettext_lazy("Such as 10m; empty: made late.")
+    )
+    keep_succeeded = forms.CharField(label=gettext_lazy("Jobs kept that succeeded"))
+    keep_failed = forms.CharField(label=gettext_lazy("Jobs kept that failed"))
     port = forms.CharField(label=gettext_lazy("Port of the container"))
     service_port = forms.CharField(
         label=gettext_lazy("Port of the address"), help_text=gettext_lazy("“none” for no address in the cluster.")
@@ -123,6 +134,7 @@ class SpecForm(forms.Form):
         self._choose("topology_level", (AUTOMATIC, *choices.levels, *_NODE))
         self._choose("topology_mode", (AUTOMATIC, *_MODES))
         self._choose("workload", (AUTOMATIC, *_WORKLOADS))
+        self._choose("concurrency", (AUTOMATIC, *_CONCURRENCIES))
         self._choose("qos", (("", _("as requested and limited")), *_QOS))
         self._choose("huge_pages_size", (AUTOMATIC, *((size, size) for size in PAGE_SIZES)))
         self._choose("spread_policy", (AUTOMATIC, *_SPREADS))
@@ -174,6 +186,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         *(f"{p}_{n}" for p in ("readiness", "liveness") for n in ("path", "delay", "period")),
     ),
     "limits": ("max_runtime", "backoff_limit", "ttl"),
+    "schedule": ("cron", "time_zone", "concurrency", "starting_deadline", "keep_succeeded", "keep_failed"),
     "checkpoint": ("checkpoint_path", "checkpoint_interval"),
     "labels": ("labels", "description"),
     "places": ("queue", "clusters"),
@@ -188,13 +201,21 @@ _WORKLOADS: tuple[tuple[str, Any], ...] = (
     ("job", gettext_lazy("Job: runs that end")),
     ("pod", gettext_lazy("Pod: a quick run, tried once")),
     ("statefulset", gettext_lazy("StatefulSet: workers keep their names, until stopped")),
+    ("cronjob", gettext_lazy("CronJob: runs that come due")),
+)
+_CONCURRENCIES: tuple[tuple[str, Any], ...] = (
+    ("forbid", gettext_lazy("the next one waits")),
+    ("allow", gettext_lazy("they may overlap")),
+    ("replace", gettext_lazy("the next one stops it")),
 )
 _QOS: tuple[tuple[str, Any], ...] = (("guaranteed", gettext_lazy("guaranteed: limits equal requests")),)
 _SPREADS: tuple[tuple[str, Any], ...] = (
     ("pack", gettext_lazy("pack on few nodes")),
     ("spread", gettext_lazy("spread over nodes")),
 )
-_NUMBERS = frozenset({"workers", "replicas", "gpus_per_worker", "min_workers", "backoff_limit"})
+_NUMBERS = frozenset(
+    {"workers", "replicas", "gpus_per_worker", "min_workers", "backoff_limit", "keep_succeeded", "keep_failed"}
+)
 _PLACEHOLDERS: Mapping[str, str] = {
     "code_url": "https://git.example/team/repo",
     "code_ref": "HEAD",
@@ -206,6 +227,11 @@ _PLACEHOLDERS: Mapping[str, str] = {
     "runtime_class": "nvidia",
     "max_runtime": "12h",
     "ttl": "24h",
+    "cron": "0 3 * * 1-5",
+    "time_zone": "Etc/UTC",
+    "starting_deadline": "10m",
+    "keep_succeeded": "3",
+    "keep_failed": "1",
     "checkpoint_path": "/checkpoints",
     "checkpoint_interval": "10m",
     "readiness_path": "/health",

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jobs.jobspec import parts, rules, syntax
-from jobs.jobspec.fields import Amount, JobSpec, Kind, Qos, SpreadPolicy, Topology, Workload
+from jobs.jobspec.fields import Amount, JobSpec, Kind, Qos, Schedule, SpreadPolicy, Topology, Workload
 from jobs.jobspec.problem import Problem, SpecError
 from jobs.jobspec.reader import Reader, type_name
 
 KINDS: tuple[Kind, ...] = ("training", "inference")
 # What each kind may be on a cluster, the default first.
 WORKLOADS: Mapping[Kind, tuple[Workload, ...]] = {
-    "training": ("job", "pod", "statefulset"),
+    "training": ("job", "pod", "statefulset", "cronjob"),
     "inference": ("deployment",),
 }
 # Those whose pods stay after their end, until their time to live is over.
-KEPT_WORKLOADS: tuple[Workload, ...] = ("job", "pod")
+KEPT_WORKLOADS: tuple[Workload, ...] = ("job", "pod", "cronjob")
 KIND_OF_WORKLOAD: Mapping[str, Kind] = {
     "job": "training",
     "pod": "training",
@@ -23,9 +23,8 @@ KIND_OF_WORKLOAD: Mapping[str, Kind] = {
     "cronjob": "training",
     "deployment": "inference",
 }
-WORKLOADS_WITHOUT_BEHAVIOUR = ("cronjob",)
 # Fields of one kind only; with the other kind they are refused, never ignored.
-ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint", "pod_sets")
+ONLY_FOR_TRAINING = ("max_runtime_s", "backoff_limit", "ttl_s", "checkpoint", "pod_sets", "schedule")
 ONLY_FOR_INFERENCE = ("replicas", "port", "service_port", "readiness", "liveness")
 SPREAD_POLICIES: tuple[SpreadPolicy, ...] = ("auto", "pack", "spread")
 QOS_CLASSES: tuple[Qos, ...] = ("guaranteed",)
@@ -63,7 +62,6 @@ def parse(document: Mapping[str, object], *, partial: bool = False) -> JobSpec:
     """
     problems: list[Problem] = []
     reader = Reader(_mapping(document), problems)
-    _refuse_what_has_no_behaviour(reader)
     spec = _read(reader)
     reader.close()
     if partial:
@@ -86,17 +84,22 @@ def parse_scale(document: object) -> int:
     return replicas
 
 
+def parse_pause(document: object) -> bool:
+    """What `{"is_paused": true}` says. Raises SpecError, and nothing else, for any JSON-like value."""
+    problems: list[Problem] = []
+    reader = Reader(_mapping(document), problems)
+    is_paused = reader.require("is_paused", reader.flag("is_paused"), instead=False)
+    reader.close()
+    if problems:
+        raise SpecError(tuple(problems))
+    return is_paused
+
+
 def _mapping(document: object) -> Mapping[str, object]:
     if not isinstance(document, Mapping):
         numbers = {"expected": "map", "given": type_name(document)}
         raise SpecError((Problem(field="", code="wrong_type", numbers=numbers),))
     return document
-
-
-def _refuse_what_has_no_behaviour(reader: Reader) -> None:
-    # Known names with an agreed meaning, whose behaviour comes later: refused, never ignored.
-    if reader.value("schedule") not in (None, [], ()):
-        reader.refuse("schedule", "not_supported_yet", value="schedule")
 
 
 def _read(reader: Reader) -> JobSpec:
@@ -110,9 +113,7 @@ def _kind(reader: Reader) -> Kind:
     if workload is None:
         return kind or "training"
     implied = KIND_OF_WORKLOAD[workload]
-    if workload in WORKLOADS_WITHOUT_BEHAVIOUR:
-        reader.refuse("workload", "not_supported_yet", value=workload)
-    elif kind is not None and kind != implied:
+    if kind is not None and kind != implied:
         reader.refuse("workload", "kind_workload_differ", kind=kind, workload=workload)
     return kind or implied
 
@@ -137,7 +138,23 @@ def _read_training(reader: Reader) -> JobSpec:
         backoff_limit=_default_backoff_limit(spec) if backoff_limit is None else backoff_limit,
         ttl_s=TTL_S if ttl_s is None and spec.workload in KEPT_WORKLOADS and not reader.is_null("ttl_s") else ttl_s,
         checkpoint=reader.part("checkpoint", parts.read_checkpoint),
+        schedule=_schedule(reader, spec.workload),
     )
+
+
+def _schedule(reader: Reader, workload: Workload) -> Schedule | None:
+    """A cron text alone is enough; the rest of a schedule has defaults."""
+    if workload != "cronjob":
+        if reader.has("schedule"):
+            reader.refuse("schedule", "schedule_of_cronjobs_only")
+        return None
+    if not reader.has("schedule"):
+        reader.refuse("schedule", "required")
+        return None
+    if not isinstance(reader.value("schedule"), str):
+        return reader.part("schedule", parts.read_schedule)
+    text = parts.read_cron(reader, "schedule")
+    return None if text is None else Schedule(cron=text)
 
 
 def _read_service(reader: Reader) -> JobSpec:

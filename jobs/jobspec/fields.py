@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 Kind = Literal["training", "inference"]
-Workload = Literal["job", "pod", "statefulset", "deployment"]
+Workload = Literal["job", "pod", "statefulset", "cronjob", "deployment"]
+Concurrency = Literal["forbid", "allow", "replace"]
 TopologyMode = Literal["none", "prefer", "require"]
 SpreadPolicy = Literal["auto", "pack", "spread"]
 Qos = Literal["guaranteed"]
@@ -103,6 +104,22 @@ class PodSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When a run is made, and what happens when the one before is not over: "forbid" waits for it, "replace" stops it.
+
+    A run that could not be made within `starting_deadline_s` of its time is left out (None: made late). The cluster
+    keeps the Jobs of the last `keep_succeeded` and `keep_failed` runs.
+    """
+
+    cron: str
+    time_zone: str = "Etc/UTC"
+    concurrency: Concurrency = "forbid"
+    starting_deadline_s: int | None = None
+    keep_succeeded: int = 3
+    keep_failed: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Where the program keeps its checkpoints and about how often (seconds) it writes one."""
 
@@ -131,8 +148,8 @@ class JobSpec:
 
     Fields of services (`replicas` to `liveness`) are None for training; `backoff_limit`, `ttl_s`,
     `max_runtime_s` and `checkpoint` are None for services, which have one worker per replica. `workload` says what it
-    is on a cluster: training is a "job", a "pod" for a quick run of one worker, or a "statefulset", whose workers keep
-    their names, start again by themselves and run until they are stopped.
+    is on a cluster: training is a "job", a "pod" for a quick run of one worker, a "statefulset", whose workers keep
+    their names, start again by themselves and run until they are stopped, or a "cronjob", whose `schedule` makes jobs.
     """
 
     name: str
@@ -169,6 +186,7 @@ class JobSpec:
     ttl_s: int | None = None
     checkpoint: Checkpoint | None = None
     pod_sets: tuple[PodSet, ...] = ()
+    schedule: Schedule | None = None
     clusters: tuple[str, ...] = ()
     replicas: int | None = None
     port: int | None = None

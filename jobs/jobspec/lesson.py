@@ -131,6 +131,30 @@ STABLE_RANKS = Template(
         "backoff_limit": 3,
     },
 )
+RETRAINING = Template(
+    name="scheduled-retraining",
+    title=gettext_noop("Scheduled retraining"),
+    kind="training",
+    description=gettext_noop("A CronJob: every night at three a run with two GPUs, queued and charged like any other."),
+    document={
+        "name": "retraining",
+        "kind": "training",
+        "workload": "cronjob",
+        "schedule": {"cron": "0 3 * * *", "time_zone": "Etc/UTC", "concurrency": "forbid"},
+        "image": "pytorch/pytorch:2.1-cuda12.1",
+        "command": ["python", "train.py"],
+        "args": ["--epochs=10", "--batch-size=64"],
+        "workers": 1,
+        "gpus_per_worker": 2,
+        "memory": {"request": "16Gi", "limit": "32Gi"},
+        "volumes": [
+            {"claim": "training-data", "mount_path": "/data"},
+            {"claim": "model-checkpoints", "mount_path": "/checkpoints"},
+        ],
+        "backoff_limit": 3,
+        "ttl_s": 86_400,
+    },
+)
 PARAMETER_SERVER = Template(
     name="parameter-server",
     title=gettext_noop("Workers and parameter servers"),
@@ -164,4 +188,5 @@ TEMPLATES: tuple[Template, ...] = (
     QUICK_RUN,
     STABLE_RANKS,
     PARAMETER_SERVER,
+    RETRAINING,
 )

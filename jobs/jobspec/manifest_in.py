@@ -15,7 +15,7 @@ Document = dict[str, object]
 
 # Kubernetes' own default where a Job names none, so that the Job means what its author thinks.
 KUBERNETES_BACKOFF_LIMIT = 6
-NOT_SUPPORTED_YET = (("batch/v1", "CronJob"),)
+CONCURRENCY = {"Allow": "allow", "Forbid": "forbid", "Replace": "replace"}
 
 
 def spec_from_yaml(text: str, *, defaults: Mapping[str, object], partial: bool = False) -> JobSpec:
@@ -56,8 +56,6 @@ def _kind(document: Document) -> tuple[str, str]:
 
 
 def _read_objects(objects: Mapping[tuple[str, str], Document], count: int, problems: list[Problem]) -> Document:
-    for kind in filter(objects.__contains__, NOT_SUPPORTED_YET):
-        raise SpecError((Problem(field="kind", code="not_supported_yet", numbers={"value": kind[1]}),))
     service = objects.get(("v1", "Service"))
     rest = {kind: item for kind, item in objects.items() if kind != ("v1", "Service")}
     build = _BUILDERS.get(next(iter(rest))) if len(rest) == 1 else None
@@ -103,6 +101,30 @@ def _read_job_spec(reader: Reader) -> Document:
     document |= {} if backoff_limit is None else {"backoff_limit": backoff_limit}
     restart = "OnFailure" if workers == 1 and backoff_limit != 0 else "Never"
     return document | _read_template(reader, (restart,))
+
+
+def _read_cron_job(reader: Reader) -> Document:
+    return _with_labels(reader, {"kind": "training", "workload": "cronjob"}, _read_cron_job_spec)
+
+
+def _read_cron_job_spec(reader: Reader) -> Document:
+    """What a CronJob leaves out means what it means to Kubernetes: runs may overlap, three and one are kept."""
+    policy = reader.choice("concurrencyPolicy", CONCURRENCY) or "Allow"
+    if reader.flag("suspend"):
+        reader.refuse("suspend", "cannot_carry")
+    schedule: Document = {
+        "cron": reader.value("schedule"),
+        "time_zone": reader.value("timeZone"),
+        "concurrency": CONCURRENCY[policy],
+        "starting_deadline_s": reader.value("startingDeadlineSeconds"),
+        "keep_succeeded": reader.value("successfulJobsHistoryLimit"),
+        "keep_failed": reader.value("failedJobsHistoryLimit"),
+    }
+    if not reader.has("jobTemplate"):
+        reader.refuse("jobTemplate", "required")
+    given = {name: value for name, value in schedule.items() if value is not None}
+    template = reader.part("jobTemplate", lambda item: _with_labels(item, {}, _read_job_spec)) or {}
+    return {"schedule": given, **template}
 
 
 def _read_workers(reader: Reader) -> object:
@@ -236,6 +258,7 @@ def _refusal(code: str, **numbers: int | str) -> SpecError:
 
 _BUILDERS: Mapping[tuple[str, str], Callable[[Reader], Document]] = {
     ("batch/v1", "Job"): _read_job,
+    ("batch/v1", "CronJob"): _read_cron_job,
     ("apps/v1", "Deployment"): _read_deployment,
     ("apps/v1", "StatefulSet"): _read_stateful_set,
     ("v1", "Pod"): _read_pod,

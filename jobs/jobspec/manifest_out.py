@@ -7,21 +7,24 @@ from clusters.manifests.values import (
     CheckpointValues,
     ClaimMount,
     CodeValues,
+    ConcurrencyPolicy,
     ContainerValues,
     GangValues,
     HugePagesValues,
     Identity,
     PodValues,
     ProbeValues,
+    ScheduleValues,
     SecretFile,
     SecretVariable,
     ServeValues,
     SetValues,
     TolerationValues,
 )
-from jobs.jobspec.fields import Amount, HugePages, JobSpec, PodSet, Probe, Toleration
+from jobs.jobspec.fields import Amount, Concurrency, HugePages, JobSpec, PodSet, Probe, Toleration
 
 GRACE_S = 120
+CONCURRENCY: Mapping[Concurrency, ConcurrencyPolicy] = {"forbid": "Forbid", "allow": "Allow", "replace": "Replace"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class Place:
     priority_class_name: str | None = None
     start_s: int = 0
     node_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_paused: bool = False
 
 
 def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
@@ -66,8 +70,26 @@ def gang_values(spec: JobSpec, identity: Identity, place: Place) -> GangValues:
         # What is no Job starts its pods again by itself, one by one.
         is_grouped=place.is_grouped and spec.is_gang and spec.workload == "job",
         sets=_sets(spec, place),
-        workload="job" if spec.workload == "deployment" else spec.workload,
+        workload="job" if spec.workload == "deployment" or spec.workload == "cronjob" else spec.workload,
+        is_template=spec.workload == "cronjob",
         checkpoint=_checkpoint(spec, place),
+    )
+
+
+def schedule_values(spec: JobSpec, identity: Identity, place: Place) -> ScheduleValues:
+    """A schedule on its cluster; its runs find their places one by one."""
+    schedule = spec.schedule
+    if schedule is None:
+        raise ValueError("a schedule needs a cron text")
+    return ScheduleValues(
+        gang=gang_values(spec, identity, place),
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        concurrency=CONCURRENCY[schedule.concurrency],
+        starting_deadline_s=schedule.starting_deadline_s,
+        keep_succeeded=schedule.keep_succeeded,
+        keep_failed=schedule.keep_failed,
+        is_paused=place.is_paused,
     )
 
 

@@ -3,17 +3,19 @@
 from collections.abc import Callable
 
 from clusters import quantities
-from jobs.jobspec import syntax
+from jobs.jobspec import cron, syntax
 from jobs.jobspec.fields import (
     Amount,
     Checkpoint,
     Code,
+    Concurrency,
     Effect,
     HugePages,
     Operator,
     PageSize,
     PodSet,
     Probe,
+    Schedule,
     SecretRef,
     Toleration,
     Topology,
@@ -25,6 +27,7 @@ from jobs.jobspec.reader import Reader
 TOPOLOGY_MODES: tuple[TopologyMode, ...] = ("none", "prefer", "require")
 OPERATORS: tuple[Operator, ...] = ("Equal", "Exists")
 EFFECTS: tuple[Effect, ...] = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+CONCURRENCIES: tuple[Concurrency, ...] = ("forbid", "allow", "replace")
 PAGE_SIZES: tuple[PageSize, ...] = ("2Mi", "1Gi")
 PREFERRED_LEVEL = "rack"
 
@@ -35,6 +38,12 @@ POD_SET_ENV_MAX = 64
 PROBE_SECONDS_MAX = 86_400
 PROBE_FAILURES_MAX = 1000
 TOLERATION_MAX_S = 7 * 86_400
+# The controller of Kubernetes looks about every ten seconds: with less, runs would be left out by chance.
+STARTING_DEADLINE_MIN_S = 60
+STARTING_DEADLINE_MAX_S = 7 * 86_400
+# How a run ended is read from its Job, so that one is kept in any case.
+KEPT_MIN = 1
+KEPT_MAX = 50
 CHECKPOINT_MIN_S = 10
 CHECKPOINT_MAX_S = 7 * 86_400
 # Delay and period in seconds: weights take a while to load, a restart costs more than a late answer.
@@ -136,6 +145,33 @@ def read_checkpoint(reader: Reader) -> Checkpoint:
         path=reader.require("path", reader.text("path", syntax.MOUNT_PATH), instead=""),
         interval_s=reader.whole("interval_s", CHECKPOINT_MIN_S, CHECKPOINT_MAX_S),
     )
+
+
+def read_schedule(reader: Reader) -> Schedule:
+    """A cron text and its time zone."""
+    keep_succeeded = reader.whole("keep_succeeded", KEPT_MIN, KEPT_MAX)
+    keep_failed = reader.whole("keep_failed", KEPT_MIN, KEPT_MAX)
+    return Schedule(
+        cron=reader.require("cron", read_cron(reader, "cron"), instead=""),
+        time_zone=reader.text("time_zone", syntax.TIME_ZONE) or "Etc/UTC",
+        concurrency=reader.choice("concurrency", CONCURRENCIES) or "forbid",
+        starting_deadline_s=reader.whole("starting_deadline_s", STARTING_DEADLINE_MIN_S, STARTING_DEADLINE_MAX_S),
+        keep_succeeded=3 if keep_succeeded is None else keep_succeeded,
+        keep_failed=1 if keep_failed is None else keep_failed,
+    )
+
+
+def read_cron(reader: Reader, key: str) -> str | None:
+    """A text that comes due some day."""
+    text = reader.text(key, syntax.CRON)
+    if text is None:
+        return None
+    try:
+        cron.parse(text)
+    except cron.CronError as error:
+        reader.refuse(key, error.code, **error.numbers)
+        return None
+    return " ".join(text.split())
 
 
 def read_pod_set(reader: Reader) -> PodSet:

@@ -26,6 +26,8 @@ GANG_VARIABLES = (
 
 # With further sets of pods: by these the containers know the hosts of each set.
 HOSTS_PREFIX = "MUSTER_HOSTS_"
+# With a schedule: what the Job of this run is called.
+JOB_VARIABLE = "MUSTER_JOB"
 CHECKPOINT_VARIABLES = frozenset({"MUSTER_CHECKPOINT_PATH", "MUSTER_CHECKPOINT_INTERVAL_S", "MUSTER_RESTARTS"})
 
 # What the first set, that of the workers, is called among the others.
@@ -43,6 +45,7 @@ def broken(spec: JobSpec) -> Iterator[Problem]:
     """Every rule between fields that the spec breaks."""
     yield from _broken_numbers(spec)
     yield from _broken_quick_run(spec)
+    yield from _broken_schedule(spec)
     yield from _broken_pod_sets(spec)
     yield from _broken_shared_memory(spec)
     yield from _broken_qos(spec)
@@ -76,6 +79,12 @@ def _broken_quick_run(spec: JobSpec) -> Iterator[Problem]:
         yield Problem(field="workers", code="one_worker_only", numbers={"workers": spec.workers})
     if spec.backoff_limit:
         yield Problem(field="backoff_limit", code="no_retries_of_pods")
+
+
+def _broken_schedule(spec: JobSpec) -> Iterator[Problem]:
+    # The cluster makes the Job of each run from one template, before anybody knows what is free then.
+    if spec.workload == "cronjob" and spec.min_workers < spec.workers:
+        yield Problem(field="min_workers", code="whole_on_schedule")
 
 
 def _broken_pod_sets(spec: JobSpec) -> Iterator[Problem]:
@@ -115,6 +124,8 @@ def _differ(amount: Amount) -> bool:
 def _is_reserved(spec: JobSpec, name: str) -> bool:
     """Whether we set the variable in every container of the run."""
     if spec.checkpoint is not None and name in CHECKPOINT_VARIABLES:
+        return True
+    if spec.workload == "cronjob" and spec.is_gang and name == JOB_VARIABLE:
         return True
     return (spec.is_gang and name in GANG_VARIABLES) or (bool(spec.pod_sets) and name.startswith(HOSTS_PREFIX))
 

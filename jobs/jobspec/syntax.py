@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from zoneinfo import available_timezones
 
 from clusters import quantities
 
@@ -126,6 +128,15 @@ def _is_git_ref(text: str) -> bool:
     return _GIT_REF.fullmatch(text) is not None and not awkward
 
 
+@lru_cache(maxsize=1)
+def _time_zones() -> frozenset[str]:
+    return frozenset(available_timezones() - {"localtime", "Factory"})
+
+
+def _is_time_zone(text: str) -> bool:
+    return text in _time_zones()
+
+
 def _is_secret_key(text: str) -> bool:
     return _SECRET_KEY.fullmatch(text) is not None and _has_no_dots(text)
 
@@ -152,4 +163,6 @@ URL_PATH = Text(PATH_MAX, "bad_url_path", _URL_PATH.fullmatch)
 GIT_URL = Text(512, "bad_git_url", _GIT_URL.fullmatch)
 GIT_REF = Text(PATH_MAX, "bad_git_ref", _is_git_ref)
 QUANTITY = Text(quantities.MAX_TEXT, "bad_quantity", is_quantity)
+CRON = Text(100)
+TIME_ZONE = Text(64, "bad_time_zone", _is_time_zone)
 PUBLIC_ID = Text(64, "bad_id", _PUBLIC_ID.fullmatch)

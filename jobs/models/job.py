@@ -73,6 +73,14 @@ class Job(TimestampedModel):
     labels = models.JSONField(default=dict)
     parent = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="children")
 
+    # Of a schedule (workload "cronjob"): it makes no runs for now. Itself it wants no workers; its runs do.
+    is_paused = models.BooleanField(default=False)
+    # Of a run that a schedule made: the uid of its first Job on the cluster, and what is known of it:
+    # "name", "resource_name" (what its pods ask for), "schedule" and "schedule_name" (the uid of the schedule, and
+    # what it is called there), "due_at" (absent when a person made it).
+    adopts = models.CharField(max_length=64, blank=True)
+    adopted = models.JSONField(default=dict)
+
     # What the scheduler reads. Workers of a service are its replicas; CPU (thousandths of a core) and memory (MiB)
     # are for one worker.
     priority_class = models.ForeignKey(PriorityClass, on_delete=models.PROTECT, related_name="+")
@@ -122,6 +130,7 @@ class Job(TimestampedModel):
                 condition=models.Q(min_workers__lte=models.F("workers")),
                 name="job_min_workers_within_workers",
             ),
+            models.UniqueConstraint(fields=["adopts"], condition=~models.Q(adopts=""), name="job_adopts_once"),
         ]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="job_newest"),
@@ -157,6 +166,18 @@ class Job(TimestampedModel):
     def is_final(self) -> bool:
         """Whether nothing will change any more."""
         return self.state in self.FINAL
+
+    @property
+    def is_schedule(self) -> bool:
+        """Whether it makes runs and is none itself."""
+        return self.workload == "cronjob"
+
+    @property
+    def shown_state(self) -> str:
+        """The state as people see it: a schedule waits for its times, and does not run."""
+        if self.is_schedule and self.state == self.State.RUNNING:
+            return "paused" if self.is_paused else "scheduled"
+        return self.state
 
     @property
     def is_service(self) -> bool:

@@ -90,7 +90,7 @@ def facts_of(page: JobPage) -> list[Fact]:
     job = page.job
     limit = job.spec.get("max_runtime_s")
     return [
-        {"id": "asked", "label": _("Asked for"), "value": job.gpus, "note": f"GPU, {page.shape}"},
+        _asked(page),
         {"id": "queue", "label": _("Queue"), "value": job.queue.name, "note": _queue_note(page.queue)},
         {"id": "priority", "label": _("Priority"), "value": job.priority_class.name, "note": job.priority},
         *([] if job.is_service else [{"id": "limit", "label": _("Time limit"), "seconds": limit, "value": _("none")}]),
@@ -100,8 +100,16 @@ def facts_of(page: JobPage) -> list[Fact]:
 
 
 def changes_of(job: Job) -> list[Difference]:
-    """Return what differs from the run that this one repeats."""
-    return differences(job.parent.spec, job.spec) if job.parent else []
+    """Return what differs from the run that this one repeats. A run of a schedule is as that says."""
+    return differences(job.parent.spec, job.spec) if job.parent and not job.adopts else []
+
+
+def _asked(page: JobPage) -> Fact:
+    job = page.job
+    if not job.is_schedule:
+        return {"id": "asked", "label": _("Asked for"), "value": job.gpus, "note": f"GPU, {page.shape}"}
+    gpus = job.spec.get("workers", 1) * job.gpus_per_worker
+    return {"id": "asked", "label": _("Each run asks for"), "value": gpus, "note": f"GPU, {page.shape}"}
 
 
 def _queue_use(job: Job, place: AttemptPlace | None) -> QueueUse:

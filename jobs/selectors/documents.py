@@ -9,6 +9,7 @@ from jobs.explain.stored import sentence_of
 from jobs.models import Job
 from jobs.selectors.placement import AttemptPlace, RankPlace, places_of
 from jobs.selectors.proof import AWAITING_PROOF, awaited_by
+from jobs.selectors.schedules import due_times_of
 from portal.core import clock
 
 Document = dict[str, object]
@@ -62,6 +63,8 @@ def _document(job: Job, places: Sequence[AttemptPlace], stale: set[int]) -> Docu
         "replicas_ready": newest.ready if newest and holds else 0,
         "warnings": job.warnings,
         "parent": job.parent.uid if job.parent else None,
+        "is_paused": job.is_paused if job.is_schedule else None,
+        "next_times": due_times_of(job),
         "is_synthetic": job.is_synthetic,
         "cancel_requested_at": _text(job.cancel_requested_at),
         "created_at": _text(job.created_at),

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from clusters.selectors.utilisation import utilisation_of_runs
 from jobs.models import Attempt, Job
 from jobs.selectors.rows import shape_of
-from jobs.selectors.standing import how_ended, why_waiting
+from jobs.selectors.standing import how_ended, schedule_line, why_waiting
 from portal.core import clock
 from portal.identity.models import Team, User
 from quotas.models import Quota, QuotaUsage
@@ -64,7 +64,7 @@ def my_jobs(user: User) -> MyJobs:
     rows = [_row(job, busy.get(job.uid)) for job in jobs]
     needs = [row for row in rows if row.job.state in (Job.State.FAILED, Job.State.STOPPING)]
     live = [row for row in rows if row not in needs]
-    states = [job.state for job in jobs]
+    states = [job.state for job in jobs if not job.is_schedule]
     return MyJobs(
         needs=needs[:SHOWN],
         live=live[:SHOWN],
@@ -101,4 +101,5 @@ def _line(job: Job) -> str:
         return why_waiting(job)
     if job.state == Job.State.FAILED:
         return how_ended(job)
-    return str(getattr(job, "cluster_name", "") or "")
+    where = str(getattr(job, "cluster_name", "") or "")
+    return schedule_line(job, where) if job.is_schedule else where

@@ -37,7 +37,8 @@ def shape_of(job: Job, place: AttemptPlace | None) -> str:
     """Return what was asked for as people say it: "4 x 8 h100"."""
     wished = job.spec.get("accelerators") or []
     flavor = place.flavor if place else wished[0] if len(wished) == 1 else ""
-    return f"{job.workers} x {job.gpus_per_worker} {flavor or 'GPU'}"
+    workers = job.spec.get("workers", 1) if job.is_schedule else job.workers
+    return f"{workers} x {job.gpus_per_worker} {flavor or 'GPU'}"
 
 
 def counts_of(job: Job, place: AttemptPlace | None) -> tuple[int, int]:

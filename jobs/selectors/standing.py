@@ -14,6 +14,7 @@ from jobs.models import Job
 from jobs.selectors.documents import rack_of, slowest_link_of
 from jobs.selectors.placement import AttemptPlace
 from jobs.selectors.proof import awaited_by
+from jobs.selectors.schedules import times_of
 from portal.core import clock
 
 State = Job.State
@@ -35,8 +36,8 @@ def line_of(job: Job, place: AttemptPlace | None) -> str:
         return why_waiting(job)
     if job.is_final:
         return how_ended(job)
-    if place is None:
-        return ""
+    if job.is_schedule or place is None:
+        return schedule_line(job, place.attempt.cluster.name if place else "") if job.is_schedule else ""
     if _is_scaled_to_nothing(job):
         return _("scaled to 0")
     where = where_is(place)
@@ -54,8 +55,14 @@ def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
     if job.is_final:
         hue = {State.FAILED: "bad", State.SUCCEEDED: "good"}.get(State(job.state), "neutral")
         return Answer(hue, how_ended(job), _message(job), has_log=place is not None)
+    if job.is_schedule:
+        return _schedule_answer(job, place)
     if place is None:
         return Answer("active", str(job.get_state_display()))
+    return _answer_at(job, place)
+
+
+def _answer_at(job: Job, place: AttemptPlace) -> Answer:
     if job.state == State.STOPPING:
         return Answer("warn", _why_stopping(job, place), awaited_by(place).sentences())
     if _is_scaled_to_nothing(job):
@@ -65,6 +72,27 @@ def answer_of(job: Job, place: AttemptPlace | None) -> Answer:
     return Answer(
         "active", f"{verb}: {where_is(place)}", (*details, *_link(place), *_missing(job), *avoided_nodes(job))
     )
+
+
+def schedule_line(job: Job, where: str) -> str:
+    """Return where a schedule stands, and when it comes due next."""
+    if job.state == State.STOPPING:
+        return _("is taken off %(cluster)s") % {"cluster": where}
+    if job.is_paused:
+        return _("%(cluster)s; paused") % {"cluster": where}
+    numbers = {"cluster": where, "time": next(iter(times_of(job.spec["schedule"], 1)), "-")}
+    return _("%(cluster)s; next %(time)s") % numbers
+
+
+def _schedule_answer(job: Job, place: AttemptPlace | None) -> Answer:
+    where, zone = place.attempt.cluster.name if place else "", job.spec["schedule"]["time_zone"]
+    if job.state == State.STOPPING:
+        return Answer("warn", _("Taken off %(cluster)s; runs that it made go on.") % {"cluster": where})
+    if job.is_paused:
+        return Answer("neutral", _("Paused: it makes no runs."), (_("It stands on %(cluster)s.") % {"cluster": where},))
+    numbers = {"time": next(iter(times_of(job.spec["schedule"], 1)), "-"), "zone": zone}
+    bound = _("On %(cluster)s, where all its runs go: each waits there for its turn.") % {"cluster": where}
+    return Answer("active", _("The next run comes due %(time)s (%(zone)s).") % numbers, (bound,))
 
 
 def _is_scaled_to_nothing(job: Job) -> bool:

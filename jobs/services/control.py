@@ -27,6 +27,8 @@ def cancel_job(*, actor: Actor, job: Job) -> None:
     columns = {"cancelled_by": actor.name, "outcome_code": Job.Outcome.CANCELLED, "finished_at": now}
     if transitions.move(job, frm=Job.State.QUEUED, to=Job.State.CANCELLED, event=event, **columns):
         audit.record(actor, "job.cancel", _target(job), before={"state": "queued"}, after={"state": "cancelled"})
+        if job.adopts and job.parent:
+            _wake(job.parent)  # its Job counts as under way until the schedule clears it away
         enqueue("jobs.tasks.run_cycle")
         return
     live = Job.objects.filter(pk=job.pk, state__in=Job.HOLDING)

@@ -63,6 +63,14 @@ def read_replicas(body: object) -> int:
         raise _in_words(error) from error
 
 
+def read_pause(body: object) -> bool:
+    """Return what a body says about pausing. Raise InvalidInputError."""
+    try:
+        return checks.parse_pause(body)
+    except SpecError as error:
+        raise _in_words(error) from error
+
+
 def warnings_of(request: Request) -> list[dict[str, str]]:
     """What looks like a mistake and is allowed."""
     return [

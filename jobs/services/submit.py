@@ -79,6 +79,8 @@ def job_of(request: Request) -> Job:
     """Return the row that the request would make, not stored, without owner and number."""
     spec = request.spec
     wanted = spec.workers if spec.replicas is None else spec.replicas
+    # A schedule makes runs, and holds nothing itself.
+    own = 0 if spec.workload == "cronjob" else wanted
     named = replace(spec, queue=request.queue.name, priority=request.priority_class.name)
     return Job(
         team=request.team,
@@ -90,11 +92,11 @@ def job_of(request: Request) -> Job:
         labels=dict(spec.labels),
         priority_class=request.priority_class,
         priority=request.priority_class.value,
-        workers=wanted,
+        workers=own,
         # A service starts with the replicas that fit.
-        min_workers=spec.min_workers if spec.replicas is None else min(1, wanted),
+        min_workers=min(own, spec.min_workers if spec.replicas is None else 1),
         gpus_per_worker=spec.gpus_per_worker,
-        gpus=spec.gpus,
+        gpus=own * spec.gpus_per_worker,
         cpu_milli=quantities.millis(spec.cpu.request) if spec.cpu else 0,
         memory_mib=-(-quantities.whole(spec.memory.request) // MIB) if spec.memory else 0,
         flavor_ids=[flavor.pk for flavor in request.flavors] if spec.accelerators else [],
@@ -121,7 +123,7 @@ def submit_job(
     job = job_of(request)
     job.owner = owner
     job.parent = request.parent
-    job.number = _next_number(job.team, job.name)
+    job.number = next_number(job.team, job.name)
     job.warnings = [dict(warning) for warning in warnings]
     job.save(force_insert=True)
     JobEvent.objects.create(job=job, at=clock.now(), code="queued", data={"gpus": job.gpus}, actor=actor.name)
@@ -146,7 +148,8 @@ def _placed(submit: Callable[[object], Made], index: int, body: object) -> Made:
         raise
 
 
-def _next_number(team: Team, name: str) -> int:
+def next_number(team: Team, name: str) -> int:
+    """Take the next number of a name in a team."""
     row, _made = JobName.objects.get_or_create(team=team, name=name)
     # The update locks the row until the commit, so two submits of one name get two numbers.
     JobName.objects.filter(pk=row.pk).update(last_number=F("last_number") + 1)

@@ -23,7 +23,8 @@ from jobs.selectors.detail import JobPage, changes_of, facts_of, job_page, visib
 from jobs.selectors.documents import endpoint_of, rack_of
 from jobs.selectors.events import lines_of
 from jobs.selectors.jobs import jobs_visible_to
-from jobs.services import control
+from jobs.selectors.schedules import panel_of
+from jobs.services import control, schedules
 from portal.core.errors import DomainError
 from portal.core.http import Request
 from portal.core.publish import stream_url
@@ -81,6 +82,20 @@ def scale(request: Request, uid: str) -> HttpResponse:
     return _act(request, uid, done, lambda job: control.scale_service(actor=actor, job=job, replicas=replicas))
 
 
+@login_required
+@require_POST
+def pause(request: Request, uid: str) -> HttpResponse:
+    """Let a schedule make no runs for now, or let it make them again."""
+    is_paused = request.POST.get("paused") == "yes"
+    done = _("It makes no runs until it is resumed.") if is_paused else _("It makes runs again.")
+    actor = actor_of(request)
+
+    def act(job: Job) -> None:
+        schedules.pause_schedule(actor=actor, job=job, is_paused=is_paused)
+
+    return _act(request, uid, done, act)
+
+
 def _act(request: Request, uid: str, done: str, act: Callable[[Job], None]) -> HttpResponse:
     job = get_object_or_404(jobs_visible_to(request.user), uid=uid)
     if not can_control(request.user, request.roles.get(job.team_id), job):
@@ -99,6 +114,7 @@ def _overview(_request: Request, page: JobPage) -> Context:
         "events": lines_of(page.job, RECENT_EVENTS),
         "changes": changes_of(page.job),
         "endpoint": endpoint_of(page.job, page.place),
+        "schedule": panel_of(page.job, page.place),
     }
 
 

@@ -20,6 +20,9 @@ STATES = {
     "admitted": Look(_("Admitted"), "active", "ring-dot"),
     "starting": Look(_("Starting"), "active", "half"),
     "running": Look(_("Running"), "active", "disc"),
+    # Of schedules, which make runs and are none
+    "scheduled": Look(_("Scheduled"), "neutral", "ring-dot"),
+    "paused": Look(_("Paused"), "neutral", "ring"),
     "stopping": Look(_("Stopping"), "warn", "triangle"),
     "preempting": Look(_("Preempting"), "warn", "triangle"),
     "succeeded": Look(_("Succeeded"), "good", "check"),
@@ -48,6 +51,7 @@ UNKNOWN = Look(_("Unknown"), "neutral", "question")
 FINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
 
 PILLS = {
+    "schedule": Look(_("schedule"), "neutral"),
     "simulated": Look(_("simulated"), "neutral"),
     "fake_nodes": Look(_("real API, fake nodes"), "neutral"),
     "synthetic": Look(_("synthetic"), "neutral"),

@@ -52,6 +52,7 @@ class Supply:
             "jobs": (self.ours // gang, self.job),
             "deployments": (0, self.job),
             "statefulsets": (0, self.job),
+            "cronjobs": (0, self.job),
             "events": (0, self.job),
             "persistentvolumeclaims": (0, self.job),
         }

@@ -1,8 +1,9 @@
-"""Objects beside Jobs that training runs become: bare pods and StatefulSets, whatever the server."""
+"""Objects beside Jobs that training runs become: bare pods, StatefulSets and CronJobs, whatever the server."""
 
 import pytest
 
 from clusters.k8s.values import Invalid, NotFound, Refused, StateMoved
+from clusters.manifests import patches
 from tests.contract.conftest import Server
 from tests.contract.objects import GATE, Json, job, release, wait_for
 
@@ -35,6 +36,23 @@ def stateful_set(name: str, replicas: int, policy: str = "Parallel") -> Json:
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": {"run": name}},
             "template": template,
+        },
+    }
+
+
+def cron_job(name: str, **spec: object) -> Json:
+    """A CronJob that comes due each minute; its Jobs are suspended and `run` is its name."""
+    made = job(name)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "labels": {"run": name}},
+        "spec": {
+            "schedule": "* * * * *",
+            "timeZone": "Europe/Berlin",
+            "concurrencyPolicy": "Forbid",
+            "jobTemplate": {"metadata": {"labels": {"run": name}}, "spec": made["spec"]},
+            **spec,
         },
     }
 
@@ -118,6 +136,72 @@ def test_a_stateful_set_deleted_in_the_foreground_is_over_only_when_its_pods_are
 
     wait_for(is_gone, "the set is gone")
     assert pods_of(server, "ranks") == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"schedule": "60 * * * *"}, r"spec.schedule: Invalid value.*above maximum \(59\)"),
+        ({"schedule": "* * * *"}, "spec.schedule: Invalid value.*expected exactly 5 fields, found 4"),
+        ({"schedule": "0 0 * * 7"}, r"spec.schedule: Invalid value.*above maximum \(6\)"),
+        ({"schedule": "*/0 * * * *"}, "spec.schedule: Invalid value.*step of range should be a positive number"),
+        ({"schedule": "5-1 * * * *"}, "spec.schedule: Invalid value.*beyond end of range"),
+        ({"schedule": "TZ=UTC 0 0 * * *"}, "spec.schedule: Invalid value"),
+        ({"timeZone": "Mars/Olympus"}, "spec.timeZone: Invalid value.*unknown time zone"),
+        ({"timeZone": "Local"}, "spec.timeZone: Invalid value"),
+        ({"concurrencyPolicy": "Never"}, "spec.concurrencyPolicy: Unsupported value"),
+        ({"startingDeadlineSeconds": -1}, "spec.startingDeadlineSeconds: Invalid value"),
+        ({"failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit: Invalid value"),
+    ],
+)
+def test_a_wrong_cron_job_is_refused_by_its_field(server: Server, wrong: Json, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        server.gateway.create("cronjobs", server.namespace, cron_job("often", **wrong))
+
+
+@pytest.mark.parametrize("text", ["@daily", "0 0 ? * mon-FRI", "*/7,3-9/2 1 1 jan *", "0 0 31 2 *"])
+def test_a_cron_text_is_taken(server: Server, text: str) -> None:
+    made = server.gateway.create("cronjobs", server.namespace, cron_job("often", schedule=text))
+
+    assert (made["spec"]["successfulJobsHistoryLimit"], made["spec"]["failedJobsHistoryLimit"]) == (3, 1)
+    assert made["spec"]["suspend"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_job_that_comes_due_is_born_suspended_and_can_be_taken_over(server: Server) -> None:
+    made = server.gateway.create("cronjobs", server.namespace, cron_job("often"))
+    (born,) = wait_for(lambda: jobs_of(server), "its Job is made", 80)
+
+    (owner,) = born["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("CronJob", made["metadata"]["uid"], True)
+    minute = born["metadata"]["name"].removeprefix("often-")
+    assert (len(minute), minute.isdigit()) == (8, True)
+    assert born["spec"]["suspend"] is True
+    assert born["metadata"]["labels"] == {"run": "often"}
+
+    # While it is suspended its template's labels may change, and its pods get them.
+    name, uid = born["metadata"]["name"], born["metadata"]["uid"]
+    server.gateway.patch_json("jobs", server.namespace, name, patches.adopt(born, {"run": "child", "x.y/attempt": "1"}))
+    server.gateway.patch_json("jobs", server.namespace, name, patches.unsuspend(uid))
+    pods = wait_for(lambda: _exactly(pods_of(server, "child"), 2), "its pods")
+    assert all(each["spec"]["schedulingGates"] == [{"name": GATE}] for each in pods)
+    assert {each["spec"]["hostname"] for each in pods} == {f"{name}-0", f"{name}-1"}
+    listed = server.gateway.get("cronjobs", server.namespace, "often")["status"]["active"]
+    assert [each["uid"] for each in listed] == [uid]
+
+    # Deleted by itself, it leaves the Job alone.
+    server.gateway.delete("cronjobs", server.namespace, "often", uid=made["metadata"]["uid"], propagation="Orphan")
+    wait_for(lambda: "ownerReferences" not in _job(server, name)["metadata"], "the Job stands alone")
+    assert len(pods_of(server, "child")) == 2
+
+
+def jobs_of(server: Server) -> list[Json]:
+    return list(server.gateway.list("jobs", server.namespace)["items"] or ())
+
+
+def _job(server: Server, name: str) -> Json:
+    return dict(server.gateway.get("jobs", server.namespace, name))
 
 
 def _exactly(pods: list[Json], count: int) -> list[Json] | None:

@@ -14,7 +14,7 @@ from tests.watchlog import WatchLog
 
 NODES = 4
 CLOCK = 10
-OWNERS = ("/apis/batch/v1/jobs", "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets")
+OWNERS = ("/apis/batch/v1/cronjobs", "/apis/batch/v1/jobs", "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets")
 
 
 @pytest.fixture(scope="package")

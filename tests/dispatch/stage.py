@@ -177,6 +177,13 @@ class Stage:
         status, answer = self.simulated.request("PATCH", self._path(kind, name), body, kind=merge)
         assert status == 200, answer
 
+    def patch_status(self, kind: str, name: str, status: Any) -> None:
+        """Merge into the status of an object, as its controller does."""
+        merge = "application/merge-patch+json"
+        path = f"{self._path(kind, name)}/status"
+        code, answer = self.simulated.request("PATCH", path, {"status": status}, kind=merge)
+        assert code == 200, answer
+
     def _path(self, kind: str, *name: str) -> str:
         return "/".join((GROUPS.get(kind, "/api/v1"), "namespaces", self.namespace, kind, *name))
 

@@ -14,8 +14,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e"), pytest.mark.time
 
 LESSON = Path(__file__).parents[2] / "docs" / "examples"
 NAMESPACE = "team-vision"
-GROUPS = {"jobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}
+GROUPS = {"jobs": "/apis/batch/v1", "cronjobs": "/apis/batch/v1", "deployments": "/apis/apps/v1"}
 GANG = {"name": "gang", "kind": "training", "image": "example.org/train:1", "gpus_per_worker": 8, "workers": 4}
+QUICK = {"image": "example.org/train:1", "gpus_per_worker": 1, "env": {"SIM_RUN_S": "5"}}
 # What differs from a sample by design: names and strategy (and the type, which items of a list do not carry).
 OURS = (
     "apiVersion",
@@ -116,6 +117,29 @@ def test_every_template_runs_as_it_is_offered(portal: RunningPortal, name: str) 
 
     beside = sum(each["workers"] for each in template["document"].get("pod_sets") or ())
     assert len(bound_nodes(portal, job["placement"]["cluster"], job["id"])) == job["workers"] + beside
+
+
+def test_a_schedule_makes_a_run_each_minute_that_is_placed_and_charged(portal: RunningPortal) -> None:
+    schedule_id = portal.api.submit({**QUICK, "name": "minutely", "workload": "cronjob", "schedule": "* * * * *"})
+    schedule = portal.until_state(schedule_id, "running")
+
+    def runs() -> list[Any]:
+        status, listed = portal.api.ask("GET", "jobs/?q=minutely")
+        assert status == 200, listed
+        return [job for job in listed["results"] if job["parent"] == schedule_id]
+
+    (run,) = portal.wait_for(runs, "its first run is queued", 90)
+    run = portal.until_state(run["id"], "running", "succeeded")
+    assert run["placement"]["cluster"] == schedule["placement"]["cluster"]
+    assert bound_nodes(portal, run["placement"]["cluster"], schedule_id) == []
+    run = portal.until_state(run["id"], "succeeded")
+    assert (run["gpus"], run["attempt"], run["outcome"]["exit_code"]) == (1, 1, 0)
+
+    status, paused = portal.api.ask("POST", f"jobs/{schedule_id}/pause/", {"is_paused": True})
+    assert (status, paused["is_paused"], paused["next_times"]) == (200, True, [])
+    portal.api.act(schedule_id, "cancel")
+    portal.until_state(schedule_id, "cancelled")
+    assert objects(portal, schedule["placement"]["cluster"], "cronjobs", schedule_id) == []
 
 
 def test_a_gang_of_four_whole_nodes_runs_in_one_rack(portal: RunningPortal) -> None:

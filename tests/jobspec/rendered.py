@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from clusters.manifests import gang, serve
+from clusters.manifests import gang, schedule, serve
 from clusters.manifests.values import Identity, Json
 from jobs.jobspec.fields import JobSpec
-from jobs.jobspec.manifest_out import Place, gang_values, serve_values
+from jobs.jobspec.manifest_out import Place, gang_values, schedule_values, serve_values
 
 IDENTITY = Identity(
     name="m-7f3k2-a1",
@@ -35,6 +35,8 @@ def objects_of(
         restarts=restarts,
         node_labels=node_labels or {},
     )
+    if spec.workload == "cronjob":
+        return schedule.objects(schedule_values(spec, IDENTITY, place))
     if spec.kind == "training":
         return gang.objects(gang_values(spec, IDENTITY, place))
     return serve.objects(serve_values(spec, IDENTITY, place))

@@ -71,7 +71,7 @@ WRONG = [
     ("max_runtime_s", 0, "too_small"),
     ("backoff_limit", 101, "too_big"),
     ("ttl_s", 59, "too_small"),
-    ("schedule", "0 0 * * *", "not_supported_yet"),
+    ("schedule", "0 0 * * *", "schedule_of_cronjobs_only"),
     ("pod_sets", {"name": "ps"}, "wrong_type"),
     ("pod_sets", [{"name": f"ps-{i}"} for i in range(5)], "too_many"),
     ("replicas", 3, "only_for_inference"),
@@ -214,9 +214,41 @@ def test_ten_thousand_unknown_fields_are_told_in_a_few_lines() -> None:
     assert problems[-1].numbers == {"count": 10_000}
 
 
-@pytest.mark.parametrize("workload", ["cronjob"])
-def test_a_workload_without_behaviour_is_refused_as_not_supported_yet(workload: str) -> None:
-    assert faults_of({**TRAINING, "workload": workload}) == [("workload", "not_supported_yet")]
+NIGHTLY = {**TRAINING, "workload": "cronjob", "schedule": "0 3 * * *"}
+
+
+def test_a_cron_text_is_a_schedule_with_safe_defaults() -> None:
+    schedule = parse(NIGHTLY).schedule
+    assert schedule is not None
+    assert (schedule.cron, schedule.time_zone, schedule.concurrency) == ("0 3 * * *", "Etc/UTC", "forbid")
+    assert (schedule.starting_deadline_s, schedule.keep_succeeded, schedule.keep_failed) == (None, 3, 1)
+    assert parse(parse(NIGHTLY).as_document()) == parse(NIGHTLY)
+
+
+@pytest.mark.parametrize(
+    ("document", "fault"),
+    [
+        ({"schedule": None}, ("schedule", "required")),
+        ({"schedule": ""}, ("schedule", "required")),
+        ({"schedule": {}}, ("schedule.cron", "required")),
+        ({"schedule": 5}, ("schedule", "wrong_type")),
+        ({"schedule": "0 3 * *"}, ("schedule", "cron_fields")),
+        ({"schedule": {"cron": "@daily", "time_zone": "Mars/Olympus"}}, ("schedule.time_zone", "bad_time_zone")),
+        ({"schedule": {"cron": "@daily", "time_zone": "../etc/passwd"}}, ("schedule.time_zone", "bad_time_zone")),
+        ({"schedule": {"cron": "@daily", "concurrency": "never"}}, ("schedule.concurrency", "bad_choice")),
+        ({"schedule": {"cron": "@daily", "starting_deadline_s": 5}}, ("schedule.starting_deadline_s", "too_small")),
+        ({"schedule": {"cron": "@daily", "keep_failed": 0}}, ("schedule.keep_failed", "too_small")),
+        ({"schedule": {"cron": "@daily", "keep_succeeded": 51}}, ("schedule.keep_succeeded", "too_big")),
+        ({"schedule": {"cron": "@daily", "suspend": True}}, ("schedule.suspend", "unknown_field")),
+        ({"workers": 2, "min_workers": 1}, ("min_workers", "whole_on_schedule")),
+        ({"workers": 2, "env": {"MUSTER_JOB": "x"}}, ("env.MUSTER_JOB", "reserved")),
+        ({"pod_sets": [{"name": "ps"}]}, ("pod_sets", "pod_sets_of_jobs_only")),
+        ({"kind": "inference"}, ("workload", "kind_workload_differ")),
+        ({"workload": "job"}, ("schedule", "schedule_of_cronjobs_only")),
+    ],
+)
+def test_a_wrong_schedule_is_named_by_its_field(document: dict[str, object], fault: tuple[str, str]) -> None:
+    assert fault in faults_of({**NIGHTLY, **document})
 
 
 def test_an_empty_schedule_and_no_pod_sets_are_as_good_as_none() -> None:

@@ -19,8 +19,12 @@ from tests.jobspec.rendered import objects_of
 SAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TEAM = {"team": "vision"}
 LABEL_NAMES = ("installation", "run", "attempt", "epoch", "tenant")
-SAMPLE_NAMES = ("training_job", "inference", "training_pod", "llm_pod", "stateful_set")
-TEMPLATE_OF_SAMPLE = {"training_job": lesson.PYTORCH_SINGLE, "inference": lesson.HTTP_MODEL_SERVER}
+SAMPLE_NAMES = ("training_job", "inference", "training_pod", "llm_pod", "stateful_set", "cron_job")
+TEMPLATE_OF_SAMPLE = {
+    "training_job": lesson.PYTORCH_SINGLE,
+    "inference": lesson.HTTP_MODEL_SERVER,
+    "cron_job": lesson.RETRAINING,
+}
 
 # What the GPU types of a sample are called on nodes.
 NODE_LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -80,6 +84,26 @@ ALLOWED = {
         "spec.automountServiceAccountToken": "a job has no business with the API",
         "spec.enableServiceLinks": "no variables of foreign services",
         "spec.containers[0].name": "one name for logs and probes",
+    },
+    "CronJob": {
+        "metadata.name": "run and attempt make it unique",
+        "metadata.namespace": "the team's",
+        "metadata.labels": "ours, by which we find our objects",
+        "metadata.annotations": "fingerprint",
+        "spec.suspend": "Kubernetes' default, written out; paused on its page",
+        "spec.successfulJobsHistoryLimit": "Kubernetes' default, written out",
+        "spec.failedJobsHistoryLimit": "Kubernetes' default, written out",
+        "spec.jobTemplate.metadata": "labels of ours, by which each Job is found",
+        "spec.jobTemplate.spec.suspend": "each Job waits for its place",
+        "spec.jobTemplate.spec.completionMode": "ranks",
+        "spec.jobTemplate.spec.podReplacementPolicy": "no second pod beside a dying one",
+        "spec.jobTemplate.spec.template.metadata": "labels of ours",
+        "spec.jobTemplate.spec.template.spec.schedulingGates": "holds the pod until it is placed",
+        "spec.jobTemplate.spec.template.spec.tolerations": "taints of GPU nodes, and a lost node for a minute only",
+        "spec.jobTemplate.spec.template.spec.terminationGracePeriodSeconds": "time for a checkpoint",
+        "spec.jobTemplate.spec.template.spec.automountServiceAccountToken": "a job has no business with the API",
+        "spec.jobTemplate.spec.template.spec.enableServiceLinks": "no variables of foreign services",
+        "spec.jobTemplate.spec.template.spec.containers[0].name": "one name for logs and probes",
     },
     "StatefulSet": {
         "metadata.name": "run and attempt make it unique",
@@ -171,6 +195,7 @@ ALLOWED_IN = {
     "training_pod": {f"Pod {path}" for path in ALLOWED["Pod"]},
     # The sample names no requests; ours are the limits, as the API server would fill them in.
     "llm_pod": {f"Pod {path}" for path in ALLOWED["Pod"]} | {"Pod spec.containers[0].resources.requests"},
+    "cron_job": {f"CronJob {path}" for path in ALLOWED["CronJob"]},
     "stateful_set": {f"StatefulSet {path}" for path in ALLOWED["StatefulSet"]},
     "inference": {f"{kind} {path}" for kind in ("Deployment", "Service") for path in ALLOWED[kind]},
 }

@@ -293,9 +293,46 @@ def test_a_document_of_our_own_stands_alone(texts: tuple[str, ...]) -> None:
     assert sentence(problem) == f"Take one JobSpec at a time; this text holds {len(texts)} documents."
 
 
-@pytest.mark.parametrize("kind", ["batch/v1\nkind: CronJob"])
-def test_kinds_without_behaviour_are_not_supported_yet(kind: str) -> None:
-    assert faults(f"apiVersion: {kind}") == [("kind", "not_supported_yet")]
+CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: OnFailure
+          containers:
+          - name: main
+            image: app:1
+            resources: {limits: {nvidia.com/gpu: 2}}
+"""
+
+
+def test_a_cron_job_means_what_it_means_to_kubernetes() -> None:
+    spec = spec_from_yaml(CRON_JOB, defaults=TEAM)
+    assert (spec.name, spec.workload, spec.gpus, spec.backoff_limit) == ("nightly", "cronjob", 2, 6)
+    assert spec.schedule is not None
+    assert (spec.schedule.cron, spec.schedule.concurrency, spec.schedule.keep_succeeded) == ("0 3 * * *", "allow", 3)
+    text = CRON_JOB.replace("jobTemplate:", "timeZone: Europe/Berlin\n  concurrencyPolicy: Replace\n  jobTemplate:")
+    schedule = spec_from_yaml(text, defaults=TEAM).schedule
+    assert schedule is not None
+    assert (schedule.time_zone, schedule.concurrency) == ("Europe/Berlin", "replace")
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("suspend: true", ("spec.suspend", "cannot_carry")),
+        ("concurrencyPolicy: Never", ("spec.concurrencyPolicy", "bad_choice")),
+        ("startAt: now", ("spec.startAt", "cannot_carry")),
+        ("failedJobsHistoryLimit: 0", ("schedule.keep_failed", "too_small")),
+    ],
+)
+def test_what_a_cron_job_cannot_bring_along_is_named(line: str, fault: tuple[str, str]) -> None:
+    assert faults(CRON_JOB.replace("jobTemplate:", f"{line}\n  jobTemplate:")) == [fault]
 
 
 STATEFUL = """

@@ -20,6 +20,7 @@ CODES = (
     re.compile(r'_refusal\("([a-z_]+)"'),
     re.compile(r'Text\([^"\n]+"([a-z_]+)"'),
     re.compile(r'\("(yaml_[a-z_]+)"'),
+    re.compile(r'CronError\("([a-z_]+)"'),
     re.compile(r'"((?:only_for|unknown|cannot)_[a-z]+)"'),
 )
 REFUSED = [{case[0]: case[1]} for case in WRONG] + [dict(case[0]) for case in WRONG_INSIDE]
@@ -82,13 +83,3 @@ def test_what_a_person_typed_stays_short_and_on_one_line() -> None:
     [problem] = problems_of({**TRAINING, "image": "a\nb" * 100})
     assert len(sentence(problem)) < 300
     assert "\n" not in sentence(problem)
-
-
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        ({"schedule": "0 * * * *"}, "schedule: Schedules are not supported yet."),
-    ],
-)
-def test_what_is_not_supported_yet_is_named_with_what_to_send_instead(document: dict[str, object], said: str) -> None:
-    assert said in [full_sentence(problem) for problem in problems_of({**TRAINING, **document})]

@@ -1,7 +1,10 @@
 """Jobs at create, and what may change on a Job afterwards."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from zoneinfo import available_timezones
 
+from clusters.simulated.cron import parse
 from clusters.simulated.errors import Cause
 from clusters.simulated.resources import Obj
 from clusters.simulated.store import copy_of
@@ -15,6 +18,8 @@ from clusters.simulated.validation.metadata import (
 )
 from clusters.simulated.validation.pods import pod_spec_causes
 
+_CONCURRENCY = ("Allow", "Forbid", "Replace")
+_CRON_NAME_MAX = 52
 _COUNTS = (
     "parallelism",
     "completions",
@@ -37,6 +42,42 @@ def job_causes(job: Obj) -> Iterator[Cause]:
         yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
     yield from _mode_causes(job, spec)
     yield from _failure_policy_causes(spec, pod)
+
+
+def cron_job_causes(cron_job: Obj) -> Iterator[Cause]:
+    spec, name = cron_job["spec"], cron_job["metadata"].get("name", "")
+    if len(name) > _CRON_NAME_MAX:
+        yield invalid_value("metadata.name", name, "must be no more than 52 characters")
+    yield from _time_causes(spec)
+    if spec["concurrencyPolicy"] not in _CONCURRENCY:
+        yield unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], _CONCURRENCY)
+    for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        if spec.get(field, 0) < 0:
+            yield invalid_value(f"spec.{field}", spec[field], "must be greater than or equal to 0")
+    # A Job of the longest name that the controller will give it.
+    job = {"metadata": {"name": f"{name}-{'0' * 10}"}, "spec": spec["jobTemplate"]["spec"]}
+    for cause in job_causes(job):
+        yield replace(cause, field=cause.field.replace("spec.", "spec.jobTemplate.spec.", 1))
+
+
+def _time_causes(spec: Obj) -> Iterator[Cause]:
+    text, zone = spec.get("schedule", ""), spec.get("timeZone")
+    if not text:
+        yield required("spec.schedule")
+        return
+    if "TZ" in text:
+        yield invalid_value("spec.schedule", text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        return
+    try:
+        parse(text)
+    except ValueError as error:
+        yield invalid_value("spec.schedule", text, str(error))
+    if zone is None:
+        return
+    if not zone or zone.lower() == "local":
+        yield invalid_value("spec.timeZone", zone, "timeZone must be an explicit time zone as defined in the IANA list")
+    elif zone not in available_timezones():
+        yield invalid_value("spec.timeZone", zone, f"unknown time zone {zone}")
 
 
 def job_update_causes(old: Obj, new: Obj) -> Iterator[Cause]:
