@@ -51,7 +51,9 @@ def heard_clusters(now: datetime) -> list[Cluster]:
 
 def is_stale(cluster: Cluster, now: datetime) -> bool:
     """Return whether this cluster was not heard of lately, or never listed."""
-    return cluster.heard_at is None or cluster.synced_at is None or cluster.heard_at < _heard_since(now)
+    if cluster.heard_at is None or cluster.synced_at is None:
+        return True
+    return not _heard_since(now) <= cluster.heard_at <= _heard_before(now)
 
 
 def free_by_flavor(now: datetime, *, clusters: Collection[int] | None = None) -> list[FlavorCapacity]:
@@ -106,12 +108,18 @@ def stale_clusters(now: datetime, prefix: str = "") -> Q:
         Q(**{f"{prefix}heard_at": None})
         | Q(**{f"{prefix}synced_at": None})
         | Q(**{f"{prefix}heard_at__lt": _heard_since(now)})
+        | Q(**{f"{prefix}heard_at__gt": _heard_before(now)})
     )
 
 
 def closed_clusters(now: datetime, prefix: str = "") -> Q:
     """The condition that nothing is placed on a cluster: it was not heard of lately, or its Kubernetes is too old."""
     return stale_clusters(now, prefix) | Q(**{f"{prefix}kubernetes_version__regex": TOO_OLD})
+
+
+def _heard_before(now: datetime) -> datetime:
+    """What was heard later than that was heard before our clock was set back: nobody knows when."""
+    return now + timedelta(seconds=settings.MUSTER_STALE_AFTER_S)
 
 
 def _heard_since(now: datetime) -> datetime:

@@ -17,11 +17,14 @@ Step = Attempt.Step
 # Steps that are taken at once after the one before: their claim is kept.
 AT_ONCE = frozenset({Step.CREATED, Step.ATTACHED, Step.RELEASING})
 
-# As `advance` does it for one: who moved it since the claim has news that this look did not see.
+# As `advance` does it for one: who moved it since the claim has news that this look did not see, and a clock that was
+# set back stretches no limit.
 _WRITE_LOOKS = """
 UPDATE jobs_attempt AS attempt
 SET due_at = CASE WHEN attempt.due_at = look.due_before THEN look.due_at ELSE attempt.due_at END,
-    claimed_until = NULL, looked_at = look.at, updated_at = look.at
+    claimed_until = NULL, looked_at = look.at, updated_at = look.at,
+    step_at = CASE WHEN attempt.step_at > look.at THEN look.at ELSE attempt.step_at END,
+    started_at = CASE WHEN attempt.started_at > look.at THEN look.at ELSE attempt.started_at END
 FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[], %s::timestamptz[], %s::timestamptz[])
     AS look (id, fence, due_before, due_at, at)
 WHERE attempt.id = look.id AND attempt.fence = look.fence AND attempt.step <> 'ended'
@@ -87,6 +90,9 @@ def advance(view: View, *, due_s: float, step: Attempt.Step | None = None, **col
         "looked_at": view.now,
         "updated_at": view.now,
         **({} if goes_on else {"claimed_until": None}),
+        # Since when it waits, or runs, is never after now: a clock that was set back would stretch every limit.
+        "step_at": _not_after("step_at", view.now),
+        "started_at": _not_after("started_at", view.now),
         **columns,
     }
     if step is not None:
@@ -103,3 +109,7 @@ def _keep(attempt: Attempt, **columns: object) -> None:
     """Let the next step of the same look see what this one wrote."""
     for name, value in columns.items():
         setattr(attempt, name, value)
+
+
+def _not_after(column: str, now: datetime) -> Case:
+    return Case(When(**{f"{column}__gt": now}, then=Value(now)), default=F(column))

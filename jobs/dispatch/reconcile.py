@@ -36,6 +36,8 @@ LOOKS = 500
 CLAIM = timedelta(seconds=limits.PASS_S + 5)
 # An observation is stamped before its transaction commits: one that is this much older than a look may be unseen.
 COMMIT_LAG = timedelta(seconds=1)
+# How far the clocks of two workers may be apart.
+CLOCK_SKEW = timedelta(seconds=5)
 RETRY_S = 2.0
 # Longer than the longest time between two looks at an attempt: what was observed before that is seen by its time.
 NEWS = timedelta(seconds=60)
@@ -146,7 +148,9 @@ def _claim(busy: Collection[int] = ()) -> list[Attempt]:
 
 def _is_due() -> QuerySet[Attempt]:
     now = clock.now()
-    return _workable().filter(Q(due_at__lte=now) | Q(pk__in=[*_told_of(now), *_hit_by_faults(now)]))
+    return _workable().filter(
+        Q(due_at__lte=now) | _was_set_back(now) | Q(pk__in=[*_told_of(now), *_hit_by_faults(now)])
+    )
 
 
 def _told_of(now: datetime) -> list[int]:
@@ -156,12 +160,18 @@ def _told_of(now: datetime) -> list[int]:
         return [key for (key,) in cursor.fetchall()]
 
 
+def _was_set_back(now: datetime) -> Q:
+    """Whether an attempt was looked at, or made, after now: all that it waits for is late by as much."""
+    ahead = now + CLOCK_SKEW
+    return Q(looked_at__gt=ahead) | Q(looked_at=None, step_at__gt=ahead)
+
+
 def _hit_by_faults(now: datetime) -> list[int]:
     """Attempts on nodes that failed, or whose maintenance began, after the last look. The next look sees older news."""
     recent = NodeFault.objects.filter(acts_at__gt=now - FAULT_NEWS, acts_at__lte=now)
     emptied = Node.objects.filter(maintenance_at__gt=now - FAULT_NEWS, maintenance_at__lte=now)
-    acting = list(recent.values_list("node_id", "acts_at"))
-    acting += [(node_id, at) for node_id, at in emptied.values_list("pk", "maintenance_at") if at is not None]
+    moments = (*recent.values_list("node_id", "acts_at"), *emptied.values_list("pk", "maintenance_at"))
+    acting = [(node_id, at) for node_id, at in moments if at is not None]
     if not acting:
         return []
     rows = Allocation.objects.filter(node__in={node_id for node_id, _at in acting}, released_at=None)
@@ -179,7 +189,10 @@ def _hit_by_faults(now: datetime) -> list[int]:
 def _workable() -> QuerySet[Attempt]:
     now = clock.now()
     return (
-        Attempt.objects.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
+        Attempt.objects.filter(
+            # Nobody claims for longer: a claim beyond is one from before the clock was set back.
+            Q(claimed_until=None) | Q(claimed_until__lte=now) | Q(claimed_until__gt=now + CLAIM + CLOCK_SKEW)
+        )
         .exclude(step=Step.ENDED)
         # While a cluster is stale nothing is released and nothing is started on it.
         .exclude(cluster_id__in=stale_cluster_ids(now))

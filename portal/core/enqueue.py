@@ -12,6 +12,7 @@ import structlog
 from amqp.exceptions import ChannelError
 from celery import current_app
 from django.db import transaction
+from django.db.models import Q
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
@@ -88,7 +89,8 @@ def _claim(task: str) -> bool:
         return True
     if not rows.exists():
         return OutstandingTask.objects.get_or_create(name=task, defaults={"sent_at": now})[1]
-    doubtful = rows.filter(sent_at__lte=now - DOUBT_AFTER)
+    # Sent after now: before the clock was set back, so nobody knows how long ago.
+    doubtful = rows.filter(Q(sent_at__lte=now - DOUBT_AFTER) | Q(sent_at__gt=now + DOUBT_AFTER))
     return bool(doubtful.update(sent_at=now))
 
 

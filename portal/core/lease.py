@@ -7,12 +7,17 @@ from django.db.models import F, Q
 from portal.core import clock
 from portal.core.models import Lease
 
+# How far the clocks of two hosts may be apart.
+SKEW = timedelta(seconds=60)
+
 
 def take(name: str, *, holder: str, ttl_s: float) -> int | None:
     """Return a token that is larger than all before it, or None while another holder's lease runs."""
     Lease.objects.get_or_create(name=name)
     now = clock.now()
     free = Q(expires_at__isnull=True) | Q(expires_at__lte=now)
+    # Nobody takes a lease for so long: the clock was set back since. Its holder may still work, and its token is stale.
+    free |= Q(expires_at__gt=now + timedelta(seconds=ttl_s) + SKEW)
     taken = Lease.objects.filter(free, name=name).update(
         token=F("token") + 1, holder=holder, expires_at=now + timedelta(seconds=ttl_s)
     )
