@@ -12,7 +12,7 @@ from clusters.models import Cluster
 from clusters.services.registration import Level, register_cluster, update_cluster
 from portal.core.audit import SYSTEM
 from quotas.models import Guard
-from quotas.sync.wishes import keep_spaces, set_guard
+from quotas.sync.wishes import ask_to_apply_all, keep_spaces, set_guard
 
 Entry = Mapping[str, str]
 
@@ -84,7 +84,7 @@ def _current(entry: Entry, cluster: Cluster | None) -> Cluster:
 
 def _register(entry: Entry) -> Cluster:
     topology = json.loads(Path(entry["fleet"]).read_text())["topology"]
-    return register_cluster(
+    cluster = register_cluster(
         actor=SYSTEM,
         name=entry["name"],
         kubeconfig=_kubeconfig(entry),
@@ -92,6 +92,14 @@ def _register(entry: Entry) -> Cluster:
         levels=[Level(name, key) for name, key in topology],
         simulation="whole",
     )
+    _keep_spaces(cluster)
+    return cluster
+
+
+def _keep_spaces(cluster: Cluster) -> None:
+    """As an administrator would: keep them, and adopt the namespaces that the simulated cluster was started with."""
+    keep_spaces(actor=SYSTEM, cluster=cluster, is_kept=True, version=1)
+    ask_to_apply_all(actor=SYSTEM, cluster=cluster)
 
 
 def _exporter(entry: Entry) -> str:

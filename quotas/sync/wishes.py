@@ -31,6 +31,17 @@ def ask_to_apply(*, actor: Actor, cluster: Cluster, team: Team | None) -> Space:
 
 
 @transaction.atomic
+def ask_to_apply_all(*, actor: Actor, cluster: Cluster) -> None:
+    """Have what all teams share and the space of each team applied, whoever made what is there."""
+    now = clock.now()
+    teams = [None, *Team.objects.order_by("pk").values_list("pk", flat=True)]
+    Space.objects.bulk_create((Space(cluster=cluster, team_id=team) for team in teams), ignore_conflicts=True)
+    asked = Space.objects.filter(cluster=cluster).update(asked_at=now)
+    record(actor, "space.apply_asked", target_of(cluster, None), after={"spaces": asked})
+    enqueue(TASK)
+
+
+@transaction.atomic
 def keep_spaces(*, actor: Actor, cluster: Cluster, is_kept: bool, version: int) -> None:
     """Say whether the portal applies by itself what is missing or has changed here. Raise StaleEditError."""
     _change(actor, cluster, version, "space.keeping_changed", {"is_kept": is_kept})

@@ -24,7 +24,7 @@ from portal.core.models import AuditEvent
 from portal.identity.models import ApiToken, Membership, Organization, Team, User
 from portal.seed.organisation import LOGINS
 from portal.seed.workload import refill
-from quotas.models import Cohort, PriorityClass, PriorityGrant, Queue, Quota
+from quotas.models import Cohort, PriorityClass, PriorityGrant, Queue, Quota, Space, Tenancy
 from tests.factories import make_cluster, make_flavor
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +88,7 @@ def test_a_first_seed_hashes_one_password_and_asks_little(seed: Seed) -> None:
     with CaptureQueriesContext(connection) as asked:
         seed()
 
-    assert len(asked) < 200
+    assert len(asked) < 200, len(asked)
     assert len(set(User.objects.values_list("password", flat=True))) == 1
     for login in LOGINS:
         assert authenticate(username=login.user, password=login.password) == User.objects.get(username=login.user)
@@ -106,6 +106,16 @@ def test_a_cluster_of_the_demo_is_registered_as_by_hand(seed: Seed) -> None:
     assert (east.token, east.is_simulated) == ("token-of-sim-east", True)
     assert east.exporter_url == "http://127.0.0.1:4001/exporter/{node}/metrics"
     assert [level.name for level in east.levels.all()] == ["zone", "block", "rack"]
+
+
+def test_the_spaces_of_the_demos_clusters_are_kept_and_applied_as_an_administrator_asks(seed: Seed) -> None:
+    seed()
+
+    assert list(Tenancy.objects.values_list("is_kept", flat=True)) == [True, True]
+    asked = Space.objects.filter(asked_at__isnull=False)
+    assert asked.count() == 2 * (Team.objects.count() + 1)
+    actions = AuditEvent.objects.filter(object_type="space").values_list("action", flat=True)
+    assert set(actions) == {"space.keeping_changed", "space.apply_asked"}
 
 
 def test_a_cluster_at_another_port_is_followed_and_the_log_says_so(seed: Seed, file: Path) -> None:
