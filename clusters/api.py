@@ -377,11 +377,14 @@ class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
 
 class FlavorOut(serializers.ModelSerializer[ResourceFlavor]):
-    """A class of interchangeable nodes."""
+    """A class of interchangeable nodes; its price is that of one GPU for one hour, 0 where it has none."""
 
     class Meta:
         model = ResourceFlavor
-        fields = ["name", "title", "resource_name", "label_key", "label_value", "memory_mib", "link", "rank"]
+        fields = [
+            *("name", "title", "resource_name", "label_key", "label_value"),
+            *("memory_mib", "link", "rank", "price_cents"),
+        ]
         read_only_fields = fields
 
 
@@ -396,6 +399,7 @@ class FlavorIn(serializers.Serializer[ResourceFlavor]):
     memory_mib = serializers.IntegerField(min_value=0, max_value=2**31 - 1, required=False)
     link = serializers.CharField(max_length=_MAX_TYPED, allow_blank=True, required=False)
     rank = serializers.IntegerField(min_value=0, max_value=32_767, required=False)
+    price_cents = serializers.IntegerField(min_value=0, max_value=2**31 - 1, required=False)
 
 
 class FlavorViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[ResourceFlavor]):

@@ -99,6 +99,19 @@ class FlavorForm(DressedForm):
         help_text=_("A run that names no GPU type tries the lowest number first."),
         widget=_NUMBER,
     )
+    price_cents = forms.IntegerField(
+        label=_("Price of one GPU-hour, in cents"),
+        min_value=0,
+        max_value=2**31 - 1,
+        initial=0,
+        required=False,
+        help_text=_("What incidents cost is counted in it. 0: it has no price."),
+        widget=_NUMBER,
+    )
+
+    def clean_price_cents(self) -> int:
+        """Take an empty field for no price."""
+        return int(self.cleaned_data["price_cents"] or 0)
 
 
 def levels_of(data: QueryDict) -> list[Level]:

@@ -263,6 +263,11 @@ MUSTER_FAULT_CONDITIONS = env.list(
 MUSTER_FAULT_TAINTS = env.list(
     "MUSTER_FAULT_TAINTS", default=["nvidia.com/gpu-xid-error", "nvidia.com/gpu-nvlink-error", "nvidia.com/gpu-error"]
 )
+# XIDs that an exporter shows (DCGM_FI_DEV_XID_ERRORS). Those of the first list are what a program does wrong, and no
+# node is blamed for them, as NVIDIA's device plug-in has it. Of all others the critical ones stop the run that has the
+# GPU; the rest are written down, count against the node, and explain a failure that comes of them.
+MUSTER_XID_APPLICATION = frozenset(env.list("MUSTER_XID_APPLICATION", cast=int, default=[13, 31, 43, 45, 68, 109]))
+MUSTER_XID_CRITICAL = frozenset(env.list("MUSTER_XID_CRITICAL", cast=int, default=[48, 63, 64, 74, 79, 92, 94, 95]))
 # A job whose gang a node has failed stays away from that node for this long.
 MUSTER_EXCLUDE_S = env.float("MUSTER_EXCLUDE_S", default=6 * 3600.0)
 # So many faults within the window put a node into quarantine, but never more than this share of a flavor's nodes: many
@@ -270,6 +275,8 @@ MUSTER_EXCLUDE_S = env.float("MUSTER_EXCLUDE_S", default=6 * 3600.0)
 MUSTER_QUARANTINE_FAULTS = env.int("MUSTER_QUARANTINE_FAULTS", default=3)
 MUSTER_QUARANTINE_WINDOW_S = env.float("MUSTER_QUARANTINE_WINDOW_S", default=86_400.0)
 MUSTER_QUARANTINE_SHARE = env.float("MUSTER_QUARANTINE_SHARE", default=0.1)
+# What the prices of flavors are in, as people write it.
+MUSTER_CURRENCY = env.str("MUSTER_CURRENCY", default="USD")
 MUSTER_STALE_AFTER_S = env.float("MUSTER_STALE_AFTER_S", default=15.0)
 # Who holds a cluster's GPUs: the floor above the clusters knows, so it is named here.
 MUSTER_GPU_HOLDERS = "jobs.selectors.holders.holders_by_node"

@@ -11,7 +11,7 @@ from clusters.models.node import Node
 class NodeFault(models.Model):
     """One thing that went wrong with a node, from when it was seen until it was mended.
 
-    `subject` tells faults of one kind apart: the condition's type, the taint's key, the flavor's name.
+    `subject` tells faults of one kind apart: the condition's type, the taint's key, the flavor's name, GPU and XID.
     """
 
     class Kind(models.TextChoices):
@@ -19,13 +19,14 @@ class NodeFault(models.Model):
         GONE = "gone", _("left the cluster")
         REPLACED = "replaced", _("made anew under its name")
         DEVICES = "devices", _("lost GPUs that were in use")
+        XID = "xid", _("reported an error of a GPU")
         CONDITION = "condition", _("reports a fault")
         TAINT = "taint", _("is tainted as faulty")
         REFUSED = "refused", _("refused a pod that was given to it")
         EVICTED = "evicted", _("evicted its pods")
 
     # A node that leaves and comes back is often an autoscaler's doing: nothing is wrong with it.
-    COUNTED = (Kind.NOT_READY, Kind.DEVICES, Kind.CONDITION, Kind.TAINT, Kind.REFUSED)
+    COUNTED = (Kind.NOT_READY, Kind.DEVICES, Kind.XID, Kind.CONDITION, Kind.TAINT, Kind.REFUSED)
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="faults")
     node_uid = models.CharField(max_length=64)
@@ -33,8 +34,10 @@ class NodeFault(models.Model):
     subject = models.CharField(max_length=200, blank=True)
     detail = models.JSONField(default=dict)
     detected_at = models.DateTimeField()
-    # From then on gangs are stopped for it: what often mends itself within seconds gets these seconds.
-    acts_at = models.DateTimeField()
+    # From then on gangs are stopped for it: what often mends itself within seconds gets these seconds. None: never.
+    acts_at = models.DateTimeField(null=True)
+    # Of a fault of one GPU: who had it, {"run", "rank", "pod"}; {} nobody of ours. None: all that was there is hit.
+    holder = models.JSONField(null=True)
     cleared_at = models.DateTimeField(null=True)
 
     class Meta:

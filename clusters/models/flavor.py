@@ -20,6 +20,8 @@ class ResourceFlavor(TimestampedModel):
     link = models.CharField(max_length=40, blank=True)
     # The administrator's order: what a job without a wish tries first.
     rank = models.PositiveSmallIntegerField(default=100)
+    # Of one GPU for one hour, in hundredths of MUSTER_CURRENCY; 0: it has no price.
+    price_cents = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["rank", "name"]

@@ -105,7 +105,7 @@ def _state_checks(node: Node, now: datetime) -> list[Check]:
         Check("cluster", _("The cluster answers"), not is_stale(node.cluster, now), node.cluster.last_error),
         Check("present", _("The node is in the cluster"), node.gone_at is None),
         Check("ready", _("The node is ready"), node.is_ready, _condition_text(node.conditions.get("Ready"))),
-        Check("whole_node", _("No condition or taint reports a fault"), not node.is_faulty),
+        Check("whole_node", _("Nothing reports a fault that keeps work away"), not node.is_faulty),
         Check("trusted", _("The node is not quarantined"), node.quarantined_at is None, _quarantine_text(node)),
         Check("in_use", _("The node is not in maintenance"), node.maintenance_at is None),
         Check("open", _("The node is not cordoned"), not node.is_cordoned),

@@ -1,6 +1,6 @@
 """Nodes that are out of use, or should be: faults that stand, quarantine, maintenance."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 from clusters.models import NEEDS_LOOK, Cluster, Node, NodeFault, NodeMaintenance
 
 MOST = 100
+ONE_BREAKDOWN = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,25 @@ def frequent(node_ids: Iterable[int], now: datetime) -> list[tuple[Node, int]]:
     since = now - timedelta(seconds=settings.MUSTER_QUARANTINE_WINDOW_S)
     counted = NodeFault.objects.filter(kind__in=NodeFault.COUNTED, detected_at__gt=since, node__in=wanted)
     rows = counted.filter(node__quarantined_at=None, node__gone_at=None).values_list(
-        "node_id", "detected_at", "node__faults_count_from"
+        "node_id", "detected_at", "kind", "node__faults_count_from"
     )
-    counts = Counter(node_id for node_id, at, counts_from in rows if counts_from is None or at > counts_from)
-    often = {node_id: faults for node_id, faults in counts.items() if faults >= most}
+    found: dict[int, list[tuple[datetime, str]]] = defaultdict(list)
+    for node_id, at, kind, counts_from in rows:
+        if counts_from is None or at > counts_from:
+            found[node_id].append((at, kind))
+    often = {node_id: count for node_id, faults in found.items() if (count := _breakdowns(faults)) >= most}
     nodes = Node.objects.filter(pk__in=often).select_related("cluster").order_by("cluster__name", "name")
     return [(node, often[node.pk]) for node in nodes]
+
+
+def _breakdowns(faults: Sequence[tuple[datetime, str]]) -> int:
+    """Count faults; XIDs that come with another fault, or with each other, are one breakdown seen several times."""
+    others = [at for at, kind in faults if kind != NodeFault.Kind.XID]
+    alone: list[datetime] = []
+    for at in sorted(at for at, kind in faults if kind == NodeFault.Kind.XID):
+        if all(abs(at - other) > ONE_BREAKDOWN for other in (*others, *alone[-1:])):
+            alone.append(at)
+    return len(others) + len(alone)
 
 
 def fault_sentence(fault: NodeFault) -> str:
@@ -60,9 +74,26 @@ def fault_sentence(fault: NodeFault) -> str:
     if fault.kind == NodeFault.Kind.DEVICES:
         numbers = {"from": detail.get("from", "?"), "to": detail.get("to", "?"), "flavor": fault.subject}
         return _("%(from)s %(flavor)s GPUs became %(to)s while they were in use") % numbers
+    if fault.kind == NodeFault.Kind.XID:
+        return _xid_sentence(detail.get("gpu", "?"), detail.get("xid", "?"))
     words = [fault.subject, *(str(detail[key]) for key in ("reason", "message") if detail.get(key))]
     said = ": ".join(dict.fromkeys(word for word in words if word))
     return f"{what} ({said})" if said else what
+
+
+def _xid_sentence(gpu: object, xid: object) -> str:
+    meaning = {
+        48: _("uncorrectable memory error"),
+        63: _("a memory row was remapped"),
+        64: _("a memory row could not be remapped"),
+        74: _("NVLink error"),
+        79: _("the GPU has fallen off the bus"),
+        92: _("many correctable memory errors"),
+        94: _("contained memory error"),
+        95: _("uncontained memory error"),
+    }.get(xid if isinstance(xid, int) else 0)
+    sentence = _("GPU %(gpu)s reported XID %(xid)s") % {"gpu": gpu, "xid": xid}
+    return f"{sentence} ({meaning})" if meaning else sentence
 
 
 def _out_of_use() -> QuerySet[Node]:

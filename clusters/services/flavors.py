@@ -12,7 +12,7 @@ from clusters.services.labels import is_label_key, is_label_value
 from portal.core.audit import Actor, Target, record
 from portal.core.errors import DomainError, InvalidInputError
 
-FIELDS = ("name", "title", "resource_name", "label_key", "label_value", "memory_mib", "link", "rank")
+FIELDS = ("name", "title", "resource_name", "label_key", "label_value", "memory_mib", "link", "rank", "price_cents")
 
 
 @transaction.atomic

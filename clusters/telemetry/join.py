@@ -11,10 +11,11 @@ FIGURES = ("utilisation", "memory_used", "memory_total", "power", "temperature")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The job and rank of a pod."""
+    """The job and rank of a pod, and its uid."""
 
     run: str
     rank: int | None
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Exporter text -> readings, one per GPU. Only the fields that are charted are read.
+"""Exporter text -> readings, one per GPU. Only the fields that are charted, or tell a fault, are read.
 
 Source of names and units: NVIDIA dcgm-exporter, etc/default-counters.csv.
 """
@@ -16,6 +16,8 @@ FIELDS: Mapping[str, str] = {
     "DCGM_FI_DEV_FB_RESERVED": "memory_reserved",
     "DCGM_FI_DEV_POWER_USAGE": "power",
     "DCGM_FI_DEV_GPU_TEMP": "temperature",
+    # The last one that the GPU reported, for as long as the exporter runs; 0: none.
+    "DCGM_FI_DEV_XID_ERRORS": "xid",
 }
 # DCGM writes "no value" as a number next to the largest 64-bit integer.
 BLANK_ABOVE = 9e18

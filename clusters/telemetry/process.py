@@ -13,10 +13,11 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 from django.db.models import Exists, OuterRef
 
 from clusters.models import Node, NodeAccelerator, ObservedPod
-from clusters.telemetry import store
+from clusters.telemetry import store, xids
 from clusters.telemetry.join import Owner, Sample, samples
 from clusters.telemetry.parse import parse
 from clusters.telemetry.sources.dcgm import Exporters
+from clusters.telemetry.xids import Shown
 from portal.core import clock, heartbeat
 from portal.core.publish import publish
 
@@ -57,7 +58,7 @@ class Collector:
             while not self._stop.is_set():
                 began = time.monotonic()
                 try:
-                    await self._scrape(exporters)
+                    await self.scrape(exporters)
                 except (OperationalError, InterfaceError) as error:
                     log.warning("scrape_skipped", error=str(error))
                     await sync_to_async(close_old_connections)()
@@ -69,17 +70,19 @@ class Collector:
         except TimeoutError:
             return
 
-    async def _scrape(self, exporters: Exporters) -> None:
+    async def scrape(self, exporters: Exporters) -> None:
+        """Look at every exporter once, and keep what they show."""
         targets = await sync_to_async(self._targets)()
         texts = await exporters.fetch({target.node_id: target.url for target in targets})
         at = clock.now()
         found: list[Sample] = []
+        shown: list[Shown] = []
         for target in targets:
             if text := texts.get(target.node_id):
-                found += samples(
-                    parse(text), target.owners, at=at, cluster_id=target.cluster_id, node_id=target.node_id
-                )
-        await sync_to_async(self._keep)(found, at)
+                readings = parse(text)
+                found += samples(readings, target.owners, at=at, cluster_id=target.cluster_id, node_id=target.node_id)
+                shown += xids.shown(readings, target.owners, node_id=target.node_id)
+        await sync_to_async(self._keep)(found, shown, at)
 
     def _targets(self) -> list[Target]:
         close_old_connections()
@@ -88,7 +91,8 @@ class Collector:
             self._idle_due = time.monotonic() + IDLE_EVERY_S
         return targets(with_idle=with_idle)
 
-    def _keep(self, found: Sequence[Sample], at: datetime) -> None:
+    def _keep(self, found: Sequence[Sample], shown: Sequence[Shown], at: datetime) -> None:
+        xids.note(shown, at)
         if found:
             store.keep(found)
             for cluster_id in sorted({sample.cluster_id for sample in found}):
@@ -122,9 +126,9 @@ def targets(*, with_idle: bool) -> list[Target]:
 def _owners() -> dict[tuple[int, str], dict[tuple[str, str], Owner]]:
     rows = ObservedPod.objects.filter(gone_at=None, phase="Running").exclude(node_name="")
     found: dict[tuple[int, str], dict[tuple[str, str], Owner]] = {}
-    for row in rows.values_list("cluster_id", "node_name", "namespace", "name", "run", "rank"):
-        cluster_id, node_name, namespace, name, run, rank = row
-        found.setdefault((cluster_id, node_name), {})[namespace, name] = Owner(run, rank)
+    for row in rows.values_list("cluster_id", "node_name", "namespace", "name", "run", "rank", "uid"):
+        cluster_id, node_name, namespace, name, run, rank, uid = row
+        found.setdefault((cluster_id, node_name), {})[namespace, name] = Owner(run, rank, uid)
     return found
 
 

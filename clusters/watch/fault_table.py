@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import QuerySet
 
-from clusters.models import Node, NodeAccelerator, NodeEvent, NodeFault
+from clusters.models import NodeAccelerator, NodeEvent, NodeFault
+from clusters.services.faults import mark_faulty
 from clusters.services.quarantine import quarantine_if_frequent
 from clusters.watch.faults import (
     CONDITION,
@@ -51,10 +53,16 @@ class _Plan:
     closed: list[int] = field(default_factory=list)
     hastened: list[int] = field(default_factory=list)
     timeline: list[NodeEvent] = field(default_factory=list)
+    # Nodes that left or are others now, and those that offer another number of GPUs.
+    left: set[int] = field(default_factory=set)
+    changed: set[int] = field(default_factory=set)
 
 
 class FaultTable:
-    """Open faults by node. It writes inside the transaction of the mirror; after an error `load` comes first."""
+    """Open faults by node. It writes inside the transaction of the mirror; after an error `load` comes first.
+
+    XIDs are not among them: the collector sees them, and only the end of their node ends them here.
+    """
 
     def __init__(self, cluster_id: int, catalogue: Catalogue) -> None:
         self._cluster_id = cluster_id
@@ -69,7 +77,7 @@ class FaultTable:
     def load(self) -> None:
         """Read what is open."""
         found: dict[int, dict[Key, NodeFault]] = defaultdict(dict)
-        for fault in NodeFault.objects.filter(node__cluster_id=self._cluster_id, cleared_at=None):
+        for fault in _open_rows().filter(node__cluster_id=self._cluster_id):
             found[fault.node_id][fault.kind, fault.subject] = fault
         self._open = dict(found)
 
@@ -79,13 +87,15 @@ class FaultTable:
         plan = _Plan()
         for look in looks:
             self._judge(look, held, plan, now)
+            if look.before is not None and look.before.devices != look.after.devices:
+                plan.changed.add(look.node_id)
         return self._write(plan, now)
 
     def gone(self, nodes: Iterable[tuple[int, NodeView]], now: datetime) -> bool:
         """Nodes left their cluster: that is a fault where something of ours was."""
         nodes = list(nodes)
         held = _held(node_id for node_id, _view in nodes)
-        plan = _Plan()
+        plan = _Plan(left={node_id for node_id, _view in nodes})
         for node_id, view in nodes:
             self._close(node_id, list(self._open.get(node_id, {})), plan, now)
             if any(gpus for (holder, _flavor), gpus in held.items() if holder == node_id):
@@ -94,6 +104,7 @@ class FaultTable:
 
     def _judge(self, look: Look, held: Mapping[tuple[int, int], int], plan: _Plan, now: datetime) -> None:
         if look.was_gone or look.is_replaced:
+            plan.left.add(look.node_id)
             self._close(look.node_id, list(self._open.get(look.node_id, {})), plan, now)
         if look.is_replaced and not look.was_gone and any(key[0] == look.node_id and held[key] for key in held):
             self._open_one(look.node_id, look.after, Fault(Kind.REPLACED), plan, now, is_over=True)
@@ -139,7 +150,7 @@ class FaultTable:
     def _hasten(self, look: Look, known: Mapping[Key, NodeFault], plan: _Plan, now: datetime) -> None:
         """A node that was not ready and now is silent is waited for no longer."""
         fault, seen = known.get((NOT_READY, "")), readiness(look.after)
-        if fault is not None and seen is not None and not seen.is_patient and fault.acts_at > now:
+        if fault is not None and seen is not None and not seen.is_patient and fault.acts_at and fault.acts_at > now:
             fault.acts_at, fault.detail = now, dict(seen.detail)
             plan.hastened.append(fault.pk)
 
@@ -182,10 +193,13 @@ class FaultTable:
         if plan.opened:
             # Another watcher of this cluster may have been faster.
             NodeFault.objects.bulk_create(plan.opened, ignore_conflicts=True)
-        touched = {row.node_id for row in plan.opened} | {line.node_id for line in plan.timeline}
+        if plan.left:
+            xids = NodeFault.objects.filter(node__in=plan.left, kind=Kind.XID, cleared_at=None)
+            xids.update(cleared_at=now)
         if plan.opened:
             self._reload({row.node_id for row in plan.opened})
-        self._mark(touched)
+        touched = {row.node_id for row in plan.opened} | {line.node_id for line in plan.timeline}
+        mark_faulty(touched | plan.left | plan.changed)
         NodeEvent.objects.bulk_create(plan.timeline)
         if counted := {row.node_id for row in plan.opened if row.kind in NodeFault.COUNTED}:
             quarantine_if_frequent(counted, now)
@@ -195,18 +209,12 @@ class FaultTable:
         ids = set(node_ids)
         for node_id in ids:
             self._open[node_id] = {}
-        for fault in NodeFault.objects.filter(node__in=ids, cleared_at=None):
+        for fault in _open_rows().filter(node__in=ids):
             self._open[fault.node_id][fault.kind, fault.subject] = fault
 
-    def _mark(self, node_ids: Iterable[int]) -> None:
-        """Say on the node's row whether a condition or taint reports a fault."""
-        for is_faulty in (False, True):
-            ids = [key for key in node_ids if self._is_faulty(key) == is_faulty]
-            if ids:
-                Node.objects.filter(pk__in=ids).exclude(is_faulty=is_faulty).update(is_faulty=is_faulty)
 
-    def _is_faulty(self, node_id: int) -> bool:
-        return any(kind in REPORTED for kind, _subject in self._open.get(node_id, {}))
+def _open_rows() -> QuerySet[NodeFault]:
+    return NodeFault.objects.filter(cleared_at=None).exclude(kind=Kind.XID)
 
 
 def _held(node_ids: Iterable[int]) -> dict[tuple[int, int], int]:

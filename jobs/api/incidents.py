@@ -15,7 +15,10 @@ from portal.core.rest.request import ApiRequest
 
 
 class IncidentOut(serializers.Serializer[Any]):
-    """A run that was stopped since its node failed; `run` is null for those who may not see it."""
+    """A run that was stopped since its node failed; `run` is null for those who may not see it.
+
+    `lost_cents` is null where a flavor of the run had no price.
+    """
 
     id = serializers.IntegerField()
     cluster = serializers.CharField()
@@ -28,6 +31,8 @@ class IncidentOut(serializers.Serializer[Any]):
     attempt = serializers.IntegerField()
     gpus = serializers.IntegerField()
     lost_gpu_minutes = serializers.FloatField()
+    lost_cents = serializers.IntegerField(allow_null=True)
+    currency = serializers.CharField()
     lost_since = serializers.DateTimeField(allow_null=True)
     from_checkpoint = serializers.BooleanField()
     detected_at = serializers.DateTimeField()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Q
 
@@ -10,6 +11,7 @@ from clusters.models import Node, NodeFault
 from jobs.models import Allocation
 
 Kind = NodeFault.Kind
+_OF_GPUS = (Kind.DEVICES, Kind.XID)
 # As the node controller of Kubernetes has it: when so large a part of a cluster falls silent at once, it is the way to
 # the nodes that failed, and their pods run on.
 STORM_SHARE, STORM_LEAST = 0.55, 3
@@ -29,12 +31,13 @@ class Fallen:
     def message(self) -> str:
         """What happened, for the log of the run."""
         name, fault = self.row.node.name, self.fault
-        subject = fault.subject if fault else ""
+        subject, detail = (fault.subject, fault.detail) if fault else ("", {})
         return {
             Kind.NOT_READY: f"node {name} is not ready",
             Kind.GONE: f"node {name} left the cluster",
             Kind.REPLACED: f"node {name} was made anew",
             Kind.DEVICES: f"node {name} lost GPUs that were in use",
+            Kind.XID: f"node {name} reports XID {detail.get('xid')} of GPU {detail.get('gpu')}",
             Kind.CONDITION: f"node {name} reports {subject}",
             Kind.TAINT: f"node {name} is tainted {subject}",
         }.get(Kind(self.kind), f"node {name} was lost")
@@ -52,20 +55,24 @@ def load_faults(node_ids: Iterable[int], now: datetime) -> dict[int, list[NodeFa
     return _without_storms(found)
 
 
-def fallen(held: Sequence[Allocation], faults: Mapping[int, Sequence[NodeFault]], now: datetime) -> Fallen | None:
-    """Return the first place whose node failed for good, or for longer than it is given to mend."""
+def fallen(
+    held: Sequence[Allocation], faults: Mapping[int, Sequence[NodeFault]], now: datetime, *, run: str
+) -> Fallen | None:
+    """Return the first place of a run whose node failed for good, or for longer than it is given to mend."""
     for row in held:
-        if place := _of_place(row, faults.get(row.node_id, ()), now):
+        if place := _of_place(row, faults.get(row.node_id, ()), now, run):
             return place
     return None
 
 
-def suspected(held: Sequence[Allocation], faults: Mapping[int, Sequence[NodeFault]], now: datetime) -> Fallen | None:
+def suspected(
+    held: Sequence[Allocation], faults: Mapping[int, Sequence[NodeFault]], now: datetime, *, run: str
+) -> Fallen | None:
     """Return a place whose node may be why its gang failed, though it may yet mend itself."""
-    if place := fallen(held, faults, now):
+    if place := fallen(held, faults, now, run=run):
         return place
     for row in held:
-        open_faults = [fault for fault in faults.get(row.node_id, ()) if _is_met_by(row, fault)]
+        open_faults = [fault for fault in faults.get(row.node_id, ()) if _may_have_met(row, fault, run)]
         if open_faults:
             return Fallen(row, open_faults[0].kind, open_faults[0])
         if not row.node.is_ready:
@@ -83,20 +90,40 @@ def is_emptied(row: Allocation, now: datetime) -> bool:
     return row.node.maintenance_at is not None and row.node.maintenance_at <= now
 
 
-def _of_place(row: Allocation, faults: Sequence[NodeFault], now: datetime) -> Fallen | None:
+def _of_place(row: Allocation, faults: Sequence[NodeFault], now: datetime, run: str) -> Fallen | None:
     if row.node.gone_at is not None:
         return Fallen(row, Kind.GONE, _last(faults, Kind.GONE))
     if row.node.uid != row.node_uid:
         return Fallen(row, Kind.REPLACED, _last(faults, Kind.REPLACED) or _last(faults, Kind.GONE))
     for fault in faults:
-        if fault.acts_at <= now and fault.kind not in (Kind.GONE, Kind.REPLACED) and _is_met_by(row, fault):
+        acts = fault.acts_at is not None and fault.acts_at <= now and fault.kind not in (Kind.GONE, Kind.REPLACED)
+        if acts and _is_met_by(row, fault, run):
             return Fallen(row, fault.kind, fault)
     return None
 
 
-def _is_met_by(row: Allocation, fault: NodeFault) -> bool:
-    """Whether the fault stands and is one of this place: GPUs lost before it was given are none that it was given."""
-    return fault.cleared_at is None and not (fault.kind == Kind.DEVICES and fault.detected_at < row.made_at)
+def _is_met_by(row: Allocation, fault: NodeFault, run: str) -> bool:
+    """Whether the fault stands and is one of this place: of one GPU, it is that of the pod that has the GPU."""
+    if not _stands_for(row, fault):
+        return False
+    return fault.holder is None or _is_holder(fault.holder, row, run)
+
+
+def _may_have_met(row: Allocation, fault: NodeFault, run: str) -> bool:
+    """The same, where the place may be that of a GPU of which nobody knows whose it was: its pod had hardly begun."""
+    return _stands_for(row, fault) and (not fault.holder or _is_holder(fault.holder, row, run))
+
+
+def _stands_for(row: Allocation, fault: NodeFault) -> bool:
+    """GPUs that were lost or broken before the place was given are none that it was given."""
+    return fault.cleared_at is None and not (fault.kind in _OF_GPUS and fault.detected_at < row.made_at)
+
+
+def _is_holder(holder: Mapping[str, Any], row: Allocation, run: str) -> bool:
+    if holder.get("run") != run:
+        return False
+    # Replicas have no rank of their own, and ranks of a gang are not booked by pod.
+    return bool(holder["pod"] == row.pod_uid if row.pod_uid else holder["rank"] in (None, row.rank))
 
 
 def _last(faults: Sequence[NodeFault], kind: str) -> NodeFault | None:

@@ -110,7 +110,7 @@ def _unseat(view: View, gateway: Gateway) -> None:
 
 
 def _is_of_no_use(row: Allocation, view: View) -> bool:
-    return fallen([row], view.faults, view.now) is not None or row.node.maintenance_at is not None
+    return fallen([row], view.faults, view.now, run=view.job.uid) is not None or row.node.maintenance_at is not None
 
 
 def _move_out(view: View, gateway: Gateway) -> None:
@@ -133,7 +133,7 @@ def _evacuate(view: View, gateway: Gateway) -> None:
     rows = {row.pod_uid: row for row in view.held if row.pod_uid}
     for pod in view.present:
         row = rows.get(pod.uid)
-        place = fallen([row], view.faults, view.now) if row else None
+        place = fallen([row], view.faults, view.now, run=view.job.uid) if row else None
         if row is None or place is None or pod.is_deleting or pod.phase in TERMINAL:
             continue
         with transaction.atomic():

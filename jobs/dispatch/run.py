@@ -120,7 +120,7 @@ def _cause_to_stop(view: View, gateway: Gateway) -> Cause | None:
 def other_failed(view: View, gateway: Gateway) -> None:
     """A further set has failed: the workers go with it, and all start again or none."""
     pods = [pod for pod in _pods_now(view, gateway) or () if (pod.rank or 0) >= view.attempt.workers]
-    if place := suspected(view.held, view.faults, view.now):
+    if place := suspected(view.held, view.faults, view.now, run=view.job.uid):
         return stop.begin(view, stop.fallen(place))
     judged = verdict.of_failed(pods)
     if judged.is_infrastructure or _has_retries(view):
@@ -155,7 +155,7 @@ def _all_ended(pods: Sequence[Pod]) -> bool:
 def _settle_failure(view: View, pods: Sequence[Pod], *, is_over: bool) -> None:
     if overdue := _overdue_on_the_cluster(view):
         return stop.begin(view, Cause(code=Job.Outcome.TIMEOUT, message=overdue))
-    if place := suspected(view.held, view.faults, view.now):
+    if place := suspected(view.held, view.faults, view.now, run=view.job.uid):
         # Peers of a rank whose node went away fail too, and sooner than the cluster gives up the node.
         return stop.begin(view, stop.fallen(place))
     judged = verdict.of_failed(pods)

@@ -157,7 +157,8 @@ def _late_cause(view: View) -> Cause | None:
     if not any(pod.node_name for pod in view.pods):  # nothing of it ever was on a node
         return None
     places = list(attempt.allocations.select_related("node").order_by("rank"))
-    place = find_fallen(places, load_faults((row.node_id for row in places), view.now), view.now)
+    faults = load_faults((row.node_id for row in places), view.now)
+    place = find_fallen(places, faults, view.now, run=view.job.uid)
     return fallen(place) if place else None
 
 

@@ -71,7 +71,7 @@ class View:
     @property
     def fallen(self) -> Fallen | None:
         """The place whose node failed, if one did."""
-        return fallen(self.held, self.faults, self.now)
+        return fallen(self.held, self.faults, self.now, run=self.job.uid)
 
     @property
     def checkpoint_at(self) -> datetime | None:

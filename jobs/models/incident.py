@@ -24,6 +24,8 @@ class Incident(models.Model):
     lost_since = models.DateTimeField(null=True)
     is_from_checkpoint = models.BooleanField(default=False)
     lost_gpu_s = models.BigIntegerField(default=0)
+    # At the prices of then, in hundredths of MUSTER_CURRENCY. None: a flavor of the run had no price.
+    lost_cents = models.BigIntegerField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "pod_uid"], name="incident_once_per_attempt")]

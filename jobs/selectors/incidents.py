@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery, Sum
+from django.conf import settings
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.translation import gettext as _
 
 from jobs.models import Attempt, Incident
@@ -21,6 +22,7 @@ _MINUTE_S = 60
 COLUMNS = (
     *("at", "detected_at", "cluster", "node", "kind", "message", "team", "run", "attempt"),
     *("gpus", "lost_gpu_minutes", "from_checkpoint", "stopped_at", "running_again_at"),
+    *("lost_cents", "currency"),
 )
 
 
@@ -30,6 +32,10 @@ class Sums:
 
     incidents: int
     gpu_hours: float
+    # None: none of them had a price.
+    cents: int | None
+    # Of those that lost something: how many had no price.
+    unpriced: int
 
 
 def incidents(user: User) -> QuerySet[Incident]:
@@ -51,8 +57,17 @@ def narrowed(rows: QuerySet[Incident], *, cluster: str = "", node: str = "") -> 
 
 def sums(rows: QuerySet[Incident], now: datetime) -> Sums:
     """Add up the last 30 days."""
-    found = rows.filter(opened_at__gt=now - SUMMED).order_by().aggregate(n=Count("pk"), lost=Sum("lost_gpu_s"))
-    return Sums(found["n"], (found["lost"] or 0) / 3600)
+    found = (
+        rows.filter(opened_at__gt=now - SUMMED)
+        .order_by()
+        .aggregate(
+            n=Count("pk"),
+            lost=Sum("lost_gpu_s"),
+            cents=Sum("lost_cents"),
+            unpriced=Count("pk", filter=Q(lost_cents=None, lost_gpu_s__gt=0)),
+        )
+    )
+    return Sums(found["n"], (found["lost"] or 0) / 3600, found["cents"], found["unpriced"])
 
 
 def standing_of(incident: Incident) -> str:
@@ -93,6 +108,8 @@ def document_of(incident: Incident) -> Mapping[str, Any]:
         "attempt": attempt.number,
         "gpus": incident.gpus,
         "lost_gpu_minutes": round(incident.lost_gpu_s / 60, 1),
+        "lost_cents": incident.lost_cents,
+        "currency": settings.MUSTER_CURRENCY,
         "lost_since": incident.lost_since,
         "from_checkpoint": incident.is_from_checkpoint,
         "detected_at": incident.detected_at,
@@ -121,4 +138,5 @@ def _cells(row: Mapping[str, Any]) -> Sequence[object]:
         *(instant(row["opened_at"]), instant(row["detected_at"]), row["cluster"], row["node"], row["kind"]),
         *(row["message"], row["team"], row["run_name"] or "", row["attempt"], row["gpus"], row["lost_gpu_minutes"]),
         *(str(row["from_checkpoint"]).lower(), instant(row["stopped_at"]), instant(row["running_again_at"])),
+        *(("", "") if row["lost_cents"] is None else (row["lost_cents"], row["currency"])),
     )

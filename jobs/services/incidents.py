@@ -41,8 +41,18 @@ def open_incident(  # noqa: PLR0913 -- one row, written out
             "lost_since": since,
             "is_from_checkpoint": bool(since and since == checkpoint_at),
             "lost_gpu_s": round(gpus * lost_s),
+            "lost_cents": _cents(attempt, pod_uid, lost_s),
         },
     )[0]
+
+
+def _cents(attempt: Attempt, pod_uid: str, lost_s: float) -> int | None:
+    """Return what the places of a gang, or of a replica, cost in that time; None if one has no price."""
+    places = attempt.allocations.filter(pod_uid=pod_uid) if pod_uid else attempt.allocations
+    prices = list(places.values_list("gpus", "flavor__price_cents"))
+    if not prices or not all(price for _gpus, price in prices):
+        return None
+    return round(sum(gpus * price for gpus, price in prices) * lost_s / 3600)
 
 
 def exclusions_with(

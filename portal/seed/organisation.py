@@ -31,7 +31,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """One class of the demo's nodes. Links as the maker states them."""
+    """One class of the demo's nodes. Links as the maker states them; prices of one GPU-hour are made up."""
 
     name: str
     title: str
@@ -39,6 +39,7 @@ class Flavor:
     memory_mib: int
     link: str
     rank: int
+    price_cents: int
 
 
 LOGINS = (
@@ -55,9 +56,9 @@ MEMBERSHIPS = (
 )
 TEAMS = {"vision": "Vision", "speech": "Speech", "platform": "Platform"}
 FLAVORS = (
-    Flavor("h100", "H100 80GB HBM3", "NVIDIA-H100-80GB-HBM3", 81_559, "NVLink 900 GB/s", 10),
-    Flavor("a100", "A100 SXM4 80GB", "NVIDIA-A100-SXM4-80GB", 81_920, "NVLink 600 GB/s", 20),
-    Flavor("l40s", "L40S 48GB", "NVIDIA-L40S", 46_068, "PCIe 64 GB/s", 30),
+    Flavor("h100", "H100 80GB HBM3", "NVIDIA-H100-80GB-HBM3", 81_559, "NVLink 900 GB/s", 10, 290),
+    Flavor("a100", "A100 SXM4 80GB", "NVIDIA-A100-SXM4-80GB", 81_920, "NVLink 600 GB/s", 20, 170),
+    Flavor("l40s", "L40S 48GB", "NVIDIA-L40S", 46_068, "PCIe 64 GB/s", 30, 95),
 )
 # Whole GPUs by flavor: the two research teams share a cohort that holds less than the sum of what they might ask for.
 COHORT_QUOTA = {

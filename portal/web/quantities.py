@@ -1,7 +1,9 @@
 """Amounts as people read them: a number, its unit, and no more digits than matter."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 
+from django.conf import settings
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
@@ -35,3 +37,8 @@ def gib_text(amount: float, unit: str = "B") -> str:
     gib = amount * BYTES_PER[unit] / BYTES_PER["GiB"]
     is_whole = gib >= 10 or gib == int(gib)  # from ten on a tenth no longer matters
     return _("%(amount)s GiB") % {"amount": number_format(gib, 0 if is_whole else 1)}
+
+
+def money_text(cents: int) -> str:
+    """Return hundredths of the installation's currency as an amount of it."""
+    return f"{number_format(Decimal(cents) / 100, 2, force_grouping=True)} {settings.MUSTER_CURRENCY}"

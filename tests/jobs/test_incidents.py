@@ -7,10 +7,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from clusters.models import Node, NodeFault
-from jobs.models import Attempt, Incident, Job
+from clusters.models import Node, NodeFault, ResourceFlavor
+from jobs.models import Allocation, Attempt, Incident, Job
+from jobs.services.incidents import open_incident
 from portal.core import clock
 from portal.identity.models import Team, User
 from tests.factories import (
@@ -44,7 +46,9 @@ def node() -> Node:
     return make_node(make_cluster("north"), flavor=make_flavor("h100"), name="n1")
 
 
-def hit(node: Node, job: Job, *, minutes_ago: int = 10, gpus: int = 16, lost_s: int = 3600) -> Incident:
+def hit(
+    node: Node, job: Job, *, minutes_ago: int = 10, gpus: int = 16, lost_s: int = 3600, cents: int | None = None
+) -> Incident:
     """An ended attempt that the node failed."""
     at = clock.now() - timedelta(minutes=minutes_ago)
     number = job.attempts.count() + 1
@@ -75,6 +79,7 @@ def hit(node: Node, job: Job, *, minutes_ago: int = 10, gpus: int = 16, lost_s: 
         gpus=gpus,
         lost_since=at - timedelta(seconds=lost_s),
         lost_gpu_s=gpus * lost_s,
+        lost_cents=cents,
     )
 
 
@@ -189,3 +194,81 @@ def test_home_points_to_nodes_that_need_a_look(client: Client, node: Node, owner
     page = signed_in(client, owner).get("/").content.decode()
 
     assert "1 node needs a look" in page
+
+
+def test_money_is_shown_where_it_has_a_price_and_added_up(
+    client: Client, api_of: Rest, node: Node, team: Team, owner: User, settings: Settings
+) -> None:
+    settings.MUSTER_CURRENCY = "CHF"
+    hit(node, make_job(team, owner, name="llm"), cents=123_456)
+    hit(node, make_job(team, owner, name="vit"), cents=44)
+    hit(node, make_job(team, owner, name="free"))
+
+    page = signed_in(client, owner).get("/incidents/").content.decode()
+    told = api_of(owner).get("/api/v1/incidents/").json()["results"]
+    lines = body_of(client.get("/incidents.csv")).decode().splitlines()
+
+    assert "1,235.00 CHF" in page
+    assert "and 1 incident without a price" in page
+    assert "1,234.56 CHF" in page
+    assert sorted((each["lost_cents"] or 0, each["currency"]) for each in told) == [
+        (0, "CHF"),
+        (44, "CHF"),
+        (123_456, "CHF"),
+    ]
+    assert lines[0].endswith("lost_cents,currency")
+    assert any(line.endswith(",123456,CHF") for line in lines)
+
+
+def test_without_any_price_no_money_is_shown(client: Client, node: Node, team: Team, owner: User) -> None:
+    hit(node, make_job(team, owner))
+
+    assert "Money lost" not in signed_in(client, owner).get("/incidents/").content.decode()
+
+
+def test_what_is_lost_is_counted_at_the_prices_of_the_places(node: Node, team: Team, owner: User) -> None:
+    """Half an hour of twelve GPUs at 2.50, and four at 0.10 an hour more."""
+    attempt = hit(node, make_job(team, owner)).attempt
+    dear, cheap = make_flavor("dear", price_cents=250), make_flavor("cheap", price_cents=10)
+    for rank, (flavor, gpus) in enumerate(((dear, 12), (cheap, 4))):
+        place(attempt, node, flavor, rank=rank, gpus=gpus)
+    Incident.objects.all().delete()
+    Attempt.objects.filter(pk=attempt.pk).update(started_at=clock.now() - timedelta(minutes=30))
+    attempt.refresh_from_db()
+
+    made = opened(attempt, node)
+    assert made.lost_cents is not None
+    assert abs(made.lost_cents - (12 * 250 + 4 * 10) / 2) <= 3
+
+    ResourceFlavor.objects.filter(pk=cheap.pk).update(price_cents=0)
+    Incident.objects.all().delete()
+    assert opened(attempt, node).lost_cents is None
+
+
+def place(attempt: Attempt, node: Node, flavor: ResourceFlavor, *, rank: int, gpus: int) -> Allocation:
+    return Allocation.objects.create(
+        attempt=attempt,
+        rank=rank,
+        node=node,
+        node_uid=node.uid,
+        flavor=flavor,
+        queue_id=1,
+        gpus=gpus,
+        cpu_milli=0,
+        memory_mib=0,
+        made_at=clock.now(),
+        released_at=clock.now(),
+    )
+
+
+def opened(attempt: Attempt, node: Node) -> Incident:
+    return open_incident(
+        attempt=attempt,
+        node=node,
+        kind="gone",
+        message="",
+        fault=None,
+        gpus=16,
+        checkpoint_at=None,
+        now=clock.now(),
+    )

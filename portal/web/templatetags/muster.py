@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 
 from portal.core import clock, http
 from portal.web.icons import SHAPES
-from portal.web.quantities import age_text, duration_text, gib_text
+from portal.web.quantities import age_text, duration_text, gib_text, money_text
 from portal.web.vocabulary import CELLS, FINAL_STATES, PILLS, STATES, UNKNOWN, Look
 
 register = template.Library()
@@ -128,6 +128,12 @@ def bdi(value: object) -> SafeString:
 def duration(value: timedelta | float | None) -> SafeString:
     """Show a timedelta or a number of seconds; a dash for none."""
     return _dash() if value is None else bdi(duration_text(value))
+
+
+@register.filter
+def money(cents: int | None) -> SafeString:
+    """An amount in the currency of the installation."""
+    return _dash() if cents is None else bdi(money_text(cents))
 
 
 @register.filter
