@@ -226,9 +226,15 @@ def set_stage(simulated: SimulatedCluster, log: WatchLog) -> Stage:
     owner = make_membership(make_user(), team).user
     make_priority_class(is_default=True)
     stage = Stage(simulated, cluster, flavor, team, make_queue(team, quota={flavor: 1_000}), owner, log)
+    raise_curtain(stage)
+    return stage
+
+
+def raise_curtain(stage: Stage) -> None:
+    """Start the watcher, after `strike` for instance."""
+    stage.stopping = threading.Event()
     stage.thread = threading.Thread(target=_watch, args=(stage.stopping,))
     stage.thread.start()
-    return stage
 
 
 def strike(stage: Stage) -> None:
