@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('clusters', '0006_fake_nodes'),
+        ('clusters', '0007_schedules'),
     ]
 
     operations = [

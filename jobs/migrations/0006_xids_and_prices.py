@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0004_pod_groups'),
+        ('jobs', '0005_schedules'),
     ]
 
     operations = [
