@@ -13,10 +13,6 @@ from django.db.models import Case, F, Value, When
 from jobs.dispatch.view import View
 from jobs.models import Attempt
 
-Step = Attempt.Step
-# Steps that are taken at once after the one before: their claim is kept.
-AT_ONCE = frozenset({Step.CREATED, Step.ATTACHED, Step.RELEASING})
-
 # As `advance` does it for one: who moved it since the claim has news that this look did not see, and a clock that was
 # set back stretches no limit.
 _WRITE_LOOKS = """
@@ -37,10 +33,9 @@ class FencedOffError(Exception):
 
 @dataclass
 class Looks:
-    """Looks that changed nothing, kept to be written all at once; and whether the attempt at hand goes on."""
+    """Looks that changed nothing, kept to be written all at once."""
 
     waiting: list[tuple[View, datetime]] = field(default_factory=list)
-    goes_on: bool = False
 
     def write(self) -> None:
         """Write them. Where a claim was taken over nothing is written, and nothing is lost."""
@@ -83,13 +78,12 @@ def advance(view: View, *, due_s: float, step: Attempt.Step | None = None, **col
     if looks and step is None and not columns and not connection.in_atomic_block:
         looks.waiting.append((view, due_at))
         return
-    goes_on = looks is not None and due_s == 0 and step in AT_ONCE
     values: dict[str, object] = {
         # Who moved it since the claim (a cancel, more replicas) has news that this look did not see.
         "due_at": Case(When(due_at=view.attempt.due_at, then=Value(due_at)), default=F("due_at")),
         "looked_at": view.now,
         "updated_at": view.now,
-        **({} if goes_on else {"claimed_until": None}),
+        "claimed_until": None,
         # Since when it waits, or runs, is never after now: a clock that was set back would stretch every limit.
         "step_at": _not_after("step_at", view.now),
         "started_at": _not_after("started_at", view.now),
@@ -97,18 +91,9 @@ def advance(view: View, *, due_s: float, step: Attempt.Step | None = None, **col
     }
     if step is not None:
         values |= {"step": step, "step_at": view.now}
-    rows = Attempt.objects.filter(pk=view.attempt.pk, fence=view.attempt.fence).exclude(step=Step.ENDED)
+    rows = Attempt.objects.filter(pk=view.attempt.pk, fence=view.attempt.fence).exclude(step=Attempt.Step.ENDED)
     if not rows.update(**values):
         raise FencedOffError(view.attempt.object_name)
-    if looks is not None and goes_on and step is not None:
-        _keep(view.attempt, step=step, step_at=view.now, due_at=due_at, **columns)
-        looks.goes_on = True
-
-
-def _keep(attempt: Attempt, **columns: object) -> None:
-    """Let the next step of the same look see what this one wrote."""
-    for name, value in columns.items():
-        setattr(attempt, name, value)
 
 
 def _not_after(column: str, now: datetime) -> Case:

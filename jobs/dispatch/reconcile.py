@@ -18,7 +18,7 @@ from clusters.k8s.values import GatewayError, Unreachable
 from clusters.models import Cluster, Node, NodeFault
 from clusters.selectors.capacity import stale_cluster_ids
 from jobs.dispatch import lanes, limits, replicas, run, schedules, start, stateful, stop
-from jobs.dispatch.progress import FencedOffError, Looks, advance, gathered_looks
+from jobs.dispatch.progress import FencedOffError, advance, gathered_looks
 from jobs.dispatch.view import View, load_views
 from jobs.models import Allocation, Attempt
 from portal.core import clock
@@ -207,17 +207,9 @@ def _advance_all(views: Sequence[View]) -> None:
             if time.monotonic() > deadline:
                 _give_back(views[position:])
                 break
-            _go(view, unreachable, looks)
+            _advance(view, unreachable)
             if len(looks.waiting) >= BATCH:
                 looks.write()
-
-
-def _go(view: View, unreachable: set[int], looks: Looks) -> None:
-    """Take a step, and those that follow it at once."""
-    looks.goes_on = True
-    while looks.goes_on:
-        looks.goes_on = False
-        _advance(view, unreachable)
 
 
 def _give_back(views: Sequence[View]) -> None:

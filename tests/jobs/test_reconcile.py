@@ -87,19 +87,6 @@ def test_looks_are_written_together_and_only_where_the_claim_and_the_time_are_st
     assert rows[moved.attempt.pk].claimed_until is None
 
 
-def test_a_step_that_the_next_one_follows_keeps_the_claim(attempt: Attempt) -> None:
-    (view,) = claim()
-
-    with gathered_looks() as looks:
-        advance(view, step=Step.CREATED, due_s=0, object_uid="ours")
-        assert looks.goes_on
-        assert claim() == []
-        assert (view.attempt.step, view.attempt.object_uid) == (Step.CREATED, "ours")
-        advance(view, step=Step.GATHERING, due_s=0)
-
-    assert [view.attempt for view in claim()] == [attempt]
-
-
 def test_what_starts_is_claimed_before_what_runs(fleet: Fleet) -> None:
     runs, starts = fleet.job(), fleet.job()
     cycle.run_once()
