@@ -11,7 +11,7 @@ import yaml
 
 from clusters.k8s.gateway import Gateway
 from clusters.manifests.adapters import born_pinned
-from clusters.manifests.rights import TEAM_ROLE
+from clusters.manifests.rights import IN_TEAMS, TEAM_ROLE
 from clusters.models import Cluster, ClusterFinding, Dispatch
 from clusters.probe import access, paste
 from clusters.probe.round import Round
@@ -93,7 +93,8 @@ def test_what_a_namespace_lacks_is_found_and_pasted(
     kube_plane.admin.delete("RoleBinding", namespace, TEAM_ROLE)
     wait_for(lambda: probe(cluster)["rights"].severity == "problem", "the right is gone", timeout_s=15)
     before = probe(cluster)
-    assert len(before["rights"].numbers["missing"]) == 11
+    lacked = {(each.group, each.resource, each.verb) for right in IN_TEAMS for each in right.acts()}
+    assert {tuple(row) for row in before["rights"].numbers["missing"]} == {(namespace, *act) for act in lacked}
     assert (before["canary"].numbers["is"], before["canary"].numbers["is_right"]) == ("refused", True)
 
     apply(kube_plane, before["rights"], applied)
