@@ -157,6 +157,7 @@ def test_rest_names_what_is_wrong(
     assert [(each["field"], each["code"]) for each in answer.json()["errors"]] == [(field, code)]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_preview_shows_the_next_times_and_where_a_run_would_start(
     alice: User, team: Team, supply: Supply, api_of: ApiOf
 ) -> None:
