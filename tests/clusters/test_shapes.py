@@ -15,6 +15,7 @@ DOCUMENTS: dict[str, Json] = {
     "pods": pod("p", run="r1", node="n1", gpus=8, status={"containerStatuses": [{"restartCount": 2}]}),
     "nodes": node("n1", cordoned=True),
     "jobs": job("j", suspend=True, status={"active": 1}),
+    "cronjobs": job("c", suspend=True, status={"active": [{"name": "c-1"}]}),
     "deployments": job("d", status={"readyReplicas": 1}),
     "statefulsets": job("s", status={"readyReplicas": 2}),
     "events": warning("uid-p", "FailedMount", "no such volume"),
