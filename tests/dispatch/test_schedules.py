@@ -31,8 +31,19 @@ def cron_job(stage: Stage) -> Any:
 
 
 def make(stage: Stage, name: str = "by-hand") -> Any:
-    """Make a Job of the schedule as `kubectl create job --from=cronjob/...` does."""
-    owner = cron_job(stage)
+    """Make a Job of the only schedule."""
+    return make_by_hand(stage, cron_job(stage), name)
+
+
+def make_of(stage: Stage, schedule: Job, name: str) -> Any:
+    """Make a Job of one of several schedules."""
+    attempt = schedule.attempts.get()
+    [owner] = [each for each in stage.objects("cronjobs") if each["metadata"]["name"] == attempt.object_name]
+    return make_by_hand(stage, owner, name)
+
+
+def make_by_hand(stage: Stage, owner: Any, name: str) -> Any:
+    """Make a Job as `kubectl create job --from=cronjob/...` does."""
     template, meta = owner["spec"]["jobTemplate"], owner["metadata"]
     reference = {
         "apiVersion": "batch/v1",
@@ -168,21 +179,6 @@ def plan_another(stage: Stage, concurrency: str) -> Job:
     job = stage.submit(name="other", workload="cronjob", schedule={"cron": NEVER_SOON, "concurrency": concurrency})
     stage.until_state(job, State.RUNNING)
     return job
-
-
-def make_of(stage: Stage, schedule: Job, name: str) -> None:
-    attempt = schedule.attempts.get()
-    [owner] = [each for each in stage.objects("cronjobs") if each["metadata"]["name"] == attempt.object_name]
-    template, meta = owner["spec"]["jobTemplate"], owner["metadata"]
-    reference = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-    }
-    metadata = {"name": name, "labels": template["metadata"]["labels"], "ownerReferences": [reference]}
-    stage.create("jobs", {"metadata": metadata, "spec": template["spec"]})
 
 
 def test_cancelling_a_schedule_lets_its_run_go_on(stage: Stage) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clusters.models import Cluster, Node, NodeAccelerator, ResourceFlavor, TopologyLevel
+from jobs.dispatch import reconcile
+from jobs.dispatch.view import View, load_views
 from jobs.models import Job
 from portal.identity.models import Team, User
 from quotas.models import Queue
@@ -57,3 +59,8 @@ def make_fleet(*, nodes: int = 4, gpus: int = 8, per_rack: int = 2, quota: int =
     team = make_team()
     owner = make_membership(make_user(), team).user
     return Fleet(cluster, made, flavor, team, make_queue(team, quota={flavor: quota}), owner)
+
+
+def claim() -> list[View]:
+    """What a worker claims now, as it looks at it."""
+    return load_views(reconcile._claim())

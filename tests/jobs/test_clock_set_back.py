@@ -6,14 +6,12 @@ import pytest
 
 from clusters.models import Cluster
 from clusters.selectors.capacity import is_stale, stale_cluster_ids
-from jobs.dispatch import reconcile
 from jobs.dispatch.progress import FencedOffError, advance
-from jobs.dispatch.view import View, load_views
 from jobs.engine import cycle
 from jobs.models import Attempt, Job
 from portal.core import clock, lease
 from portal.core.models import Lease
-from tests.jobs.fleet import Fleet, make_fleet
+from tests.jobs.fleet import Fleet, claim
 from tests.turned_clock import Watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,22 +22,6 @@ TWO_HOURS = timedelta(hours=2)
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return Watch(monkeypatch)
-
-
-@pytest.fixture
-def fleet() -> Fleet:
-    return make_fleet()
-
-
-@pytest.fixture
-def attempt(fleet: Fleet) -> Attempt:
-    fleet.job()
-    cycle.run_once()
-    return Attempt.objects.get()
-
-
-def claim() -> list[View]:
-    return load_views(reconcile._claim())
 
 
 def set_back(watch: Watch) -> None:

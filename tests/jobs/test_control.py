@@ -17,18 +17,13 @@ from portal.core.audit import SYSTEM, Actor
 from portal.core.errors import DomainError
 from portal.core.models import AuditEvent
 from tests.factories import make_user
-from tests.jobs.fleet import Fleet, make_fleet
+from tests.jobs.fleet import Fleet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 State = Job.State
 Step = Attempt.Step
 BOB = Actor("bob")
-
-
-@pytest.fixture
-def fleet() -> Fleet:
-    return make_fleet()
 
 
 def admitted(fleet: Fleet, **fields: object) -> Job:

@@ -25,11 +25,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 State = Job.State
 
 
-@pytest.fixture
-def fleet() -> Fleet:
-    return make_fleet()
-
-
 def test_a_gang_that_fits_gets_a_place_for_every_rank(fleet: Fleet) -> None:
     job = fleet.job(workers=2, gpus_per_worker=8, topology_mode="require", topology_level="rack")
 

@@ -9,31 +9,15 @@ from pytest_django import Settings
 from clusters.models import Cluster, ObservedPod
 from jobs.dispatch import limits, reconcile, start
 from jobs.dispatch.progress import FencedOffError, advance, gathered_looks
-from jobs.dispatch.view import View, load_views
+from jobs.dispatch.view import View
 from jobs.engine import cycle
 from jobs.models import Attempt, Job
 from portal.core import clock
-from tests.jobs.fleet import Fleet, make_fleet
+from tests.jobs.fleet import Fleet, claim
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Step = Attempt.Step
-
-
-@pytest.fixture
-def fleet() -> Fleet:
-    return make_fleet()
-
-
-@pytest.fixture
-def attempt(fleet: Fleet) -> Attempt:
-    fleet.job()
-    cycle.run_once()
-    return Attempt.objects.get()
-
-
-def claim() -> list[View]:
-    return load_views(reconcile._claim())
 
 
 def test_an_attempt_is_claimed_by_one_worker_at_a_time(attempt: Attempt) -> None:

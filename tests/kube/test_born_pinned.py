@@ -37,10 +37,9 @@ def plane(kube_plane: ControlPlane) -> Iterator[ControlPlane]:
         kube_plane.admin.delete(body["kind"], "", born_pinned.NAME)
 
 
-def gang_job(*, workers: int, plan: list[str], affinity: Json | None = None) -> Json:
-    """A Job as the driver creates it, opened at once."""
-    name = f"m-pinned{next(_numbers)}-a1"
-    identity = Identity(
+def identity_of(name: str) -> Identity:
+    """The first attempt of a run of the vision team."""
+    return Identity(
         name=name,
         namespace=TEAM,
         domain=names.DOMAIN,
@@ -50,10 +49,15 @@ def gang_job(*, workers: int, plan: list[str], affinity: Json | None = None) -> 
         epoch=1,
         tenant="vision",
     )
+
+
+def gang_job(*, workers: int, plan: list[str], affinity: Json | None = None) -> Json:
+    """A Job as the driver creates it, opened at once."""
+    name = f"m-pinned{next(_numbers)}-a1"
     container = ContainerValues(image="example.org/train:1", env={"SIM_RUN_S": "600"})
     pod = PodValues(container=container, accelerator_resource="nvidia.com/gpu", gpus=1, grace_s=1)
     values = GangValues(
-        identity=identity,
+        identity=identity_of(name),
         pod=pod,
         workers=workers,
         is_gang=True,

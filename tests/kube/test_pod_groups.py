@@ -8,7 +8,7 @@ import pytest
 
 from clusters.manifests import gang, hashing, names, patches, rights
 from clusters.manifests.adapters import born_pinned, pod_group
-from clusters.manifests.values import ContainerValues, GangValues, Identity, PodValues
+from clusters.manifests.values import ContainerValues, GangValues, PodValues
 from clusters.models import Cluster
 from clusters.probe import paste
 from jobs.dispatch.start import NO_NODE
@@ -18,7 +18,7 @@ from tests.factories import make_cluster, make_team
 from tests.kube.admin import Json
 from tests.kube.fleet import TEAMS
 from tests.kube.plane import ControlPlane
-from tests.kube.test_born_pinned import gpu_nodes, probe_until_active
+from tests.kube.test_born_pinned import gpu_nodes, identity_of, probe_until_active
 from tests.kube.test_dispatch import H100, INDEX, LONG, alive, objects
 from tests.kube.test_probe import apply, probe
 
@@ -45,19 +45,9 @@ def with_policy(kube_plane: ControlPlane) -> Iterator[ControlPlane]:
 def gang_of(plan: list[str], *, is_born_pinned: bool, is_grouped: bool) -> list[Json]:
     """What the driver makes of a gang of one GPU a rank."""
     name = f"m-grouped{next(_numbers)}-a1"
-    identity = Identity(
-        name=name,
-        namespace=TEAM,
-        domain=names.DOMAIN,
-        installation="i1",
-        run=name,
-        attempt=1,
-        epoch=1,
-        tenant="vision",
-    )
     container = ContainerValues(image="example.org/train:1", env={"SIM_RUN_S": "600"})
     values = GangValues(
-        identity=identity,
+        identity=identity_of(name),
         pod=PodValues(container=container, accelerator_resource="nvidia.com/gpu", gpus=1, grace_s=1),
         workers=len(plan),
         is_gang=True,
