@@ -11,6 +11,14 @@ env = environ.FileAwareEnv()
 # Options of Django's backend that are none of libpq's.
 _OF_DJANGO = frozenset({"assume_role", "isolation_level", "pool", "server_side_binding"})
 
+_VARIABLES = {
+    "options": "PGOPTIONS",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+}
+
 
 def libpq_dsn(database: Mapping[str, object]) -> str:
     """Return the libpq connection string of one entry of Django's DATABASES.
@@ -24,6 +32,16 @@ def libpq_dsn(database: Mapping[str, object]) -> str:
     if isinstance(options, Mapping):
         pairs |= {name: value for name, value in options.items() if name not in _OF_DJANGO}
     return " ".join(f"{name}={_quoted(str(value))}" for name, value in pairs.items() if value)
+
+
+def libpq_environment(database: Mapping[str, object]) -> dict[str, str]:
+    """Return what else one entry of DATABASES asks of its connections, as libpq reads it from the environment.
+
+    For a client that keeps of a connection string no more than host, port, user, password and database.
+    """
+    options = database.get("OPTIONS")
+    given = options if isinstance(options, Mapping) else {}
+    return {variable: str(given[name]) for name, variable in _VARIABLES.items() if given.get(name)}
 
 
 def _quoted(value: str) -> str:

@@ -1,11 +1,12 @@
 """Settings of every process, read from the environment (see docs/operator.md for the list)."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.env import env, libpq_dsn
+from portal.env import env, libpq_dsn, libpq_environment
 from portal.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -156,7 +157,7 @@ DATABASES = {"default": env.db("DATABASE_URL", default="postgres://muster@localh
 DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
 # The web process asks for a pool; loops and workers keep one connection each. All check it before use.
 # A process that was paused in the middle of a transaction shall not hold its locks for long: cycles, and workers that
-# start, wait for them. The broker's connections get this, and whatever else the URL asks for, as well.
+# start, wait for them.
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=20s")
 DATABASE_POOL_SIZE = env.int("MUSTER_DATABASE_POOL_SIZE", default=0)
 if DATABASE_POOL_SIZE:
@@ -174,6 +175,9 @@ DATABASE_DSN = libpq_dsn(DATABASES["default"])
 BROKER_URL = env.str("BROKER_URL", default="pgmq://localhost")
 CELERY_BROKER_URL = BROKER_URL
 if BROKER_URL.startswith("pgmq"):
+    # The broker's client keeps neither the time limit above nor how the URL wants TLS: libpq finds them here.
+    for _name, _value in libpq_environment(DATABASES["default"]).items():
+        os.environ.setdefault(_name, _value)
     # conn_string, because the client lets DATABASE_URL of the environment override the broker's own URL.
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "conn_string": DATABASE_DSN,

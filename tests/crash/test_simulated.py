@@ -6,9 +6,10 @@ from contextlib import closing
 import psycopg
 import pytest
 from django.conf import settings
-from psycopg.conninfo import conninfo_to_dict
+from pgmq.base import PGMQConfig
 
 from clusters.simulated.fleet import uniform, with_teams
+from portal.env import libpq_environment
 from tests.clusters_running import running_cluster
 from tests.crash import matrix
 from tests.crash.matrix import Fate, Point
@@ -47,17 +48,28 @@ def test_a_worker_that_wakes_up_late_changes_nothing(site: Site, point: Point) -
 
 
 # What a paused process may leave open, neither written nor undone.
-PAUSED_IN = {
-    "a cycle that writes": "INSERT INTO core_lease (name, token, holder) VALUES ('cycle', 1, 'paused')"
-    " ON CONFLICT (name) DO UPDATE SET token = core_lease.token",
-    "a worker that polls": "SELECT pgmq.read('reconcile', 10, 1)",
-}
+WRITES_LEASE = (
+    "INSERT INTO core_lease (name, token, holder) VALUES ('cycle', 1, 'paused')"
+    " ON CONFLICT (name) DO UPDATE SET token = core_lease.token"
+)
+POLLS = "SELECT pgmq.read('reconcile', 10, 1)"
 
 
-@pytest.mark.parametrize("statement", PAUSED_IN.values(), ids=PAUSED_IN)
-def test_a_process_paused_in_a_transaction_holds_up_the_others_for_a_moment_only(site: Site, statement: str) -> None:
-    options = conninfo_to_dict(settings.DATABASE_DSN)["options"]
-    with closing(psycopg.connect(site.portal.postgres.dsn(DATABASE), options=str(options))) as paused:
+@pytest.mark.parametrize(
+    ("statement", "is_broker"),
+    [(WRITES_LEASE, False), (POLLS, True)],
+    ids=["a cycle that writes", "a worker that polls"],
+)
+def test_a_process_paused_in_a_transaction_holds_up_the_others_for_a_moment_only(
+    site: Site, statement: str, is_broker: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in libpq_environment(settings.DATABASES["default"]).items():
+        monkeypatch.setenv(name, value)
+    own = site.portal.postgres.dsn(DATABASE)
+    # The broker's client makes its connection string itself.
+    dsn = PGMQConfig(conn_string=own).dsn if is_broker else own
+    options = {} if is_broker else {"options": settings.DATABASES["default"]["OPTIONS"]["options"]}
+    with closing(psycopg.connect(dsn, **options)) as paused:
         paused.execute(statement)
         site.portal.kill("worker")
         site.portal.launch("worker")
