@@ -93,7 +93,7 @@ def test_discovery_names_groups_and_kinds(cluster: SimulatedCluster) -> None:
         for name in ("scheduling", "authorization", "authentication", "node", "networking", "admissionregistration")
     }
     assert groups == {"apps", "batch"} | ours
-    assert kinds == {"jobs", "jobs/status"}
+    assert kinds == {"jobs", "jobs/status", "cronjobs", "cronjobs/status"}
     assert cluster.request("GET", "/apis/batch/v2")[0] == 404
     assert cluster.request("GET", "/api/v1/unicorns")[0] == 404
 
